@@ -1,0 +1,101 @@
+"""Content-addressed blobs: zstd-compressed, named by the sha256 of their plain bytes, on any fsspec URL."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import fsspec
+import zstandard
+
+from miner.core.errors import DiskFull, InfrastructureFault
+from miner.core.hashing import sha256_bytes
+
+_LEVEL = 6
+
+
+class BlobStore:
+    """Immutable bytes by digest. A put is atomic: a kill leaves no half blob under a final name.
+
+    Args:
+        url: an fsspec URL or a local folder.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._fs: Any
+        self._fs, self._root = fsspec.core.url_to_fs(url)
+        self._fs.makedirs(self._root, exist_ok=True)
+
+    def _path(self, digest: str) -> str:
+        return f"{self._root}/{digest[:2]}/{digest}.zst"
+
+    def put(self, data: bytes) -> str:
+        """Store bytes and return their sha256; a blob that is there already is not written again."""
+        digest = sha256_bytes(data)
+        if not self._fs.exists(self._path(digest)):
+            self._write(digest, [zstandard.ZstdCompressor(level=_LEVEL).compress(data)])
+        return digest
+
+    def put_text(self, text: str) -> str:
+        """Store text as UTF-8; surrogate escapes become the bytes that they stand for."""
+        return self.put(text.encode("utf-8", "surrogateescape"))
+
+    def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
+        """Store a large blob whose digest is known; a stream with another digest is an error and leaves nothing."""
+        if self._fs.exists(self._path(digest)):
+            return
+        seen = hashlib.sha256()
+        compressor = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
+
+        def compressed() -> Iterator[bytes]:
+            for chunk in chunks:
+                seen.update(chunk)
+                yield compressor.compress(chunk)
+            yield compressor.flush()
+            if seen.hexdigest() != digest:
+                raise InfrastructureFault(f"blob {digest} was announced, {seen.hexdigest()} arrived")
+
+        self._write(digest, compressed())
+
+    def _write(self, digest: str, chunks: Iterable[bytes]) -> None:
+        path = self._path(digest)
+        part = f"{path}.{os.getpid()}-{threading.get_ident()}.part"
+        self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+        try:
+            with self._fs.open(part, "wb") as file:
+                for chunk in chunks:
+                    file.write(chunk)
+            self._fs.mv(part, path)
+        except OSError as error:
+            if error.errno == 28:
+                raise DiskFull(f"no space left while writing blob {digest}") from error
+            raise
+        finally:
+            if self._fs.exists(part):
+                self._fs.rm(part)
+
+    def get(self, digest: str) -> bytes:
+        """Return the bytes of a blob, checked against their digest.
+
+        Raises:
+            InfrastructureFault: the blob is missing or damaged.
+        """
+        try:
+            with self._fs.open(self._path(digest), "rb") as file:
+                data = zstandard.ZstdDecompressor().decompressobj().decompress(file.read())
+        except (FileNotFoundError, zstandard.ZstdError) as error:
+            raise InfrastructureFault(f"blob {digest} is missing or damaged") from error
+        if sha256_bytes(data) != digest:
+            raise InfrastructureFault(f"blob {digest} is damaged: its bytes have another digest")
+        return data
+
+    def get_text(self, digest: str) -> str:
+        """Return a blob as text; bytes that are not UTF-8 become surrogate escapes."""
+        return self.get(digest).decode("utf-8", "surrogateescape")
+
+    def has(self, digest: str) -> bool:
+        """Whether the blob is stored."""
+        return bool(self._fs.exists(self._path(digest)))

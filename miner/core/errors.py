@@ -1,0 +1,126 @@
+"""Errors, one class per cause, each with an exit code and the next step for the person who reads it.
+
+    SweMinerError                exit 1
+    ├── UsageError               exit 2   the command line asks for something that does not exist
+    ├── ConfigError              exit 3   unknown key, wrong type, unreadable file
+    ├── LedgerError              exit 4   ledger newer than the program, damaged, or missing
+    │   └── LedgerBusy           exit 5   another run holds the ledger
+    ├── InfrastructureFault      exit 6   (see `reason`)
+    │   ├── DockerUnavailable    exit 7
+    │   ├── IndexUnreachable     exit 8
+    │   └── DiskFull             exit 9
+    ├── ReleaseError             exit 10  a release cannot be rebuilt from what the ledger holds
+    ├── MachineError             exit 11  the machine lacks something that set-up should have installed
+    └── Interrupted              exit 130 Ctrl-C or SIGTERM; everything completed is kept
+
+An exit code of 12 says that a run ended, but left candidates in the state "faulted".
+"""
+
+from __future__ import annotations
+
+from miner.core.reasons import Reason
+
+EXIT_FAULTED = 12
+
+
+class SweMinerError(Exception):
+    """Base of all errors that a person is meant to read.
+
+    Args:
+        message: what happened, with the names and values that matter.
+        next_step: what to do about it.
+    """
+
+    exit_code = 1
+    next_step = "see the log for details"
+
+    def __init__(self, message: str, *, next_step: str | None = None) -> None:
+        super().__init__(message)
+        if next_step is not None:
+            self.next_step = next_step
+
+
+class UsageError(SweMinerError):
+    """The command line asks for something that does not exist."""
+
+    exit_code = 2
+    next_step = "see `swe-miner --help`"
+
+
+class ConfigError(SweMinerError):
+    """A configuration file, variable or `-c key=value` is wrong."""
+
+    exit_code = 3
+    next_step = "compare with configs/defaults.toml"
+
+
+class LedgerError(SweMinerError):
+    """The ledger cannot be used as it is."""
+
+    exit_code = 4
+    next_step = "use the version of swe-miner that wrote the ledger, or a copy of it"
+
+
+class LedgerBusy(LedgerError):
+    """Another process writes to this ledger."""
+
+    exit_code = 5
+    next_step = "wait for the other run to end, or choose another ledger with `-c paths.work=...`"
+
+
+class InfrastructureFault(SweMinerError):
+    """A fault that says nothing about a task: retried with a bound, then reported (law 2)."""
+
+    exit_code = 6
+    reason = Reason.INTERNAL_ERROR
+    next_step = "run the same command again: it goes on where it stopped"
+
+    def __init__(self, message: str, *, reason: Reason | None = None, next_step: str | None = None) -> None:
+        super().__init__(message, next_step=next_step)
+        if reason is not None:
+            self.reason = reason
+
+
+class DockerUnavailable(InfrastructureFault):
+    """No container engine answers."""
+
+    exit_code = 7
+    reason = Reason.DOCKER_UNAVAILABLE
+    next_step = "run `make docker` (as root on Debian or Ubuntu), or start your engine and check `swe-miner doctor`"
+
+
+class IndexUnreachable(InfrastructureFault):
+    """The package index does not answer."""
+
+    exit_code = 8
+    reason = Reason.INDEX_UNREACHABLE
+    next_step = "check the network, `index.url` and `index.ca_bundle`, then run the same command again"
+
+
+class DiskFull(InfrastructureFault):
+    """No space is left on the host or in the engine."""
+
+    exit_code = 9
+    reason = Reason.DISK_FULL
+    next_step = "free some space (`make clean`, `docker system prune`), then run the same command again"
+
+
+class ReleaseError(SweMinerError):
+    """A release cannot be built or rebuilt from what the ledger holds."""
+
+    exit_code = 10
+    next_step = "use the ledger and blobs that the release.lock was made from"
+
+
+class MachineError(SweMinerError):
+    """The machine lacks something that set-up should have installed."""
+
+    exit_code = 11
+    next_step = "run `make setup`"
+
+
+class Interrupted(SweMinerError):
+    """Ctrl-C or SIGTERM: a clean stop."""
+
+    exit_code = 130
+    next_step = "run the same command again: it goes on where it stopped"

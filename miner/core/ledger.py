@@ -1,0 +1,317 @@
+"""The ledger: facts, tombstones, runs, findings and decisions, on SQLite (WAL) or any SQLAlchemy URL.
+
+Facts are inserted, never changed or deleted; a tombstone takes one out of use. One process writes at a time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, Row, create_engine, event, func, select
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+
+from miner.core import tables as t
+from miner.core.errors import DiskFull, LedgerBusy, LedgerError
+from miner.core.hashing import canonical_json, hash_of
+from miner.core.memo import utc_now
+from miner.core.migrations import migrate
+from miner.core.reasons import Reason
+from miner.core.records import Decision, Evidence, Fact, FactKey, Finding, State, Visibility
+from miner.core.settings import Settings
+
+
+def fact_id(key: FactKey) -> str:
+    """Return the id of a fact: the hash of its key."""
+    return hash_of(key)
+
+
+def content_hash(fact: Fact) -> str:
+    """Return the hash of what a fact says, without its measurements."""
+    return hash_of({"key": fact.key, "outcome": fact.outcome, "payload": fact.payload, "blobs": fact.blobs})
+
+
+class Ledger:
+    """A ledger at a SQLAlchemy URL; created and migrated on opening.
+
+    Raises:
+        LedgerError: the database is damaged, or newer than this program.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._file = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+        if self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._engine = _engine(url)
+        with _ledger_faults():
+            migrate(self._engine)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the ledger for writing; the lock is the operating system's, so that a killed run leaves none behind.
+
+        Raises:
+            LedgerBusy: another process holds it.
+        """
+        if self._file is None:
+            yield
+            return
+        with self._file.with_suffix(".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise LedgerBusy("another run writes to this ledger") from error
+            yield
+
+    # Facts
+
+    def add(self, fact: Fact, run_id: str) -> None:
+        """Insert a fact; the same key twice keeps the first."""
+        row = {
+            "fact_id": fact_id(fact.key),
+            **fact.key.model_dump(),
+            "observed_at": fact.observed_at.isoformat(),
+            "outcome": fact.outcome,
+            "network": fact.network,
+            "content_hash": content_hash(fact),
+            **{name: canonical_json(getattr(fact, name)) for name in ("payload", "blobs", "measures", "logs")},
+            "run_id": run_id,
+        }
+        with _ledger_faults():
+            try:
+                with self._engine.begin() as connection:
+                    connection.execute(t.facts.insert().values(**row))
+            except IntegrityError:
+                if self.get(row["fact_id"]) is None:
+                    raise
+
+    def find(self, key: FactKey) -> list[Fact]:
+        """Return a key's standing facts by ordinal, whatever its own ordinal; -1 includes tombstoned ones."""
+        query = select(t.facts).where(
+            *(t.facts.c[name] == getattr(key, name) for name in ("kind", "subject", "input_hash", "producer", "epoch"))
+        )
+        if key.ordinal != -1:
+            query = query.where(t.facts.c.fact_id.not_in(select(t.tombstones.c.fact_id)))
+        return self._facts(query.order_by(t.facts.c.ordinal))
+
+    def get(self, fact_id: str) -> Fact | None:
+        """Return a fact by its id, tombstoned or not."""
+        found = self._facts(select(t.facts).where(t.facts.c.fact_id == fact_id))
+        return found[0] if found else None
+
+    def facts_of(self, subject: str) -> list[Fact]:
+        """Return the standing facts of a subject in order of observation."""
+        alive = t.facts.c.fact_id.not_in(select(t.tombstones.c.fact_id))
+        return self._facts(
+            select(t.facts).where(t.facts.c.subject == subject, alive).order_by(t.facts.c.observed_at, t.facts.c.kind)
+        )
+
+    def _facts(self, query: Any) -> list[Fact]:
+        with _ledger_faults(), self._engine.connect() as connection:
+            return [_fact(row) for row in connection.execute(query)]
+
+    def count_facts(self) -> int:
+        """Return the number of facts, tombstoned ones included."""
+        with _ledger_faults(), self._engine.connect() as connection:
+            return connection.execute(select(func.count()).select_from(t.facts)).scalar_one()
+
+    def invalidate(
+        self,
+        *,
+        why: str,
+        producer: str,
+        epoch: int | None = None,
+        kind: str | None = None,
+        subject: str | None = None,
+        dry_run: bool = False,
+    ) -> list[Fact]:
+        """Put tombstones on a producer's standing facts and return them; nothing is deleted (law 1)."""
+        conditions = [t.facts.c.producer == producer, t.facts.c.fact_id.not_in(select(t.tombstones.c.fact_id))]
+        for column, value in ((t.facts.c.epoch, epoch), (t.facts.c.kind, kind), (t.facts.c.subject, subject)):
+            if value is not None:
+                conditions.append(column == value)
+        found = self._facts(select(t.facts).where(*conditions).order_by(t.facts.c.subject, t.facts.c.ordinal))
+        if found and not dry_run:
+            rows = [{"fact_id": fact_id(fact.key), "why": why, "at": utc_now().isoformat()} for fact in found]
+            with _ledger_faults(), self._engine.begin() as connection:
+                connection.execute(t.tombstones.insert(), rows)
+        return found
+
+    def tombstoned(self) -> list[tuple[Fact, str]]:
+        """Return every fact that was taken out of use, with the reason given."""
+        query = select(t.facts, t.tombstones.c.why).join(t.tombstones).order_by(t.facts.c.subject, t.facts.c.ordinal)
+        with _ledger_faults(), self._engine.connect() as connection:
+            return [(_fact(row), row.why) for row in connection.execute(query)]
+
+    # Candidates and runs
+
+    def add_candidate(
+        self, instance_id: str, *, source: str, origin: dict[str, Any], visibility: Visibility, run_id: str
+    ) -> None:
+        """Note that a candidate was seen: the first run stands, the newest origin wins."""
+        values = {"source": source, "origin": canonical_json(origin), "visibility": visibility.value}
+        with _ledger_faults(), self._engine.begin() as connection:
+            known = t.candidates.c.instance_id == instance_id
+            if connection.execute(t.candidates.update().where(known).values(**values)).rowcount == 0:
+                connection.execute(t.candidates.insert().values(instance_id=instance_id, first_run=run_id, **values))
+
+    def candidates(self) -> list[Row[Any]]:
+        """Return all candidates ever seen, by id."""
+        return self._rows(select(t.candidates).order_by(t.candidates.c.instance_id))
+
+    def begin_run(self, run_id: str, command: str, settings: Settings, versions: dict[str, str]) -> None:
+        """Note the start of a run with its settings and policy whole."""
+        with _ledger_faults(), self._engine.begin() as connection:
+            connection.execute(
+                t.runs.insert().values(
+                    run_id=run_id,
+                    command=command,
+                    settings_hash=settings.hash,
+                    settings=canonical_json(settings.portable()),
+                    policy_hash=settings.policy_hash,
+                    policy=canonical_json(settings.policy),
+                    versions=canonical_json(versions),
+                    started_at=utc_now().isoformat(),
+                    status="running",
+                )
+            )
+
+    def end_run(self, run_id: str, status: str) -> None:
+        """Note the end of a run: "done", "faulted", "interrupted" or "failed"."""
+        with _ledger_faults(), self._engine.begin() as connection:
+            connection.execute(
+                t.runs.update().where(t.runs.c.run_id == run_id).values(ended_at=utc_now().isoformat(), status=status)
+            )
+
+    def runs(self) -> list[Row[Any]]:
+        """Return all runs, oldest first."""
+        return self._rows(select(t.runs).order_by(t.runs.c.started_at))
+
+    def add_fault(self, run_id: str, instance_id: str, reason: Reason, message: str) -> None:
+        """Note a fault of the infrastructure that a candidate met in a run."""
+        with _ledger_faults(), self._engine.begin() as connection:
+            connection.execute(
+                t.faults.insert().values(
+                    run_id=run_id, instance_id=instance_id, reason=reason, message=message, at=utc_now().isoformat()
+                )
+            )
+
+    def faults_of(self, instance_id: str) -> list[Row[Any]]:
+        """Return the faults that a candidate met, oldest first."""
+        return self._rows(select(t.faults).where(t.faults.c.instance_id == instance_id).order_by(t.faults.c.id))
+
+    # Findings and decisions
+
+    def decide(self, run_id: str, policy_hash: str, decision: Decision, findings: Iterable[Finding]) -> None:
+        """Store a run's findings and decision on a candidate, in one transaction."""
+        key = {"run_id": run_id, "instance_id": decision.instance_id}
+        rows = [
+            {
+                **key,
+                "position": position,
+                **finding.model_dump(exclude={"evidence"}),
+                "evidence": canonical_json(list(finding.evidence)),
+            }
+            for position, finding in enumerate(findings)
+        ]
+        with _ledger_faults(), self._engine.begin() as connection:
+            for table in (t.findings, t.decisions):
+                connection.execute(table.delete().where(*(table.c[name] == value for name, value in key.items())))
+            if rows:
+                connection.execute(t.findings.insert(), rows)
+            connection.execute(
+                t.decisions.insert().values(
+                    run_id=run_id,
+                    policy_hash=policy_hash,
+                    **decision.model_dump(exclude={"evidence", "trail"}),
+                    evidence=canonical_json(list(decision.evidence)),
+                    trail=canonical_json(list(decision.trail)),
+                )
+            )
+
+    def decisions(self, run_id: str | None = None) -> list[Decision]:
+        """Return the decisions of a run, or of each candidate's newest run, by instance id."""
+        query = select(t.decisions).join(t.runs, t.runs.c.run_id == t.decisions.c.run_id)
+        if run_id is not None:
+            query = query.where(t.decisions.c.run_id == run_id)
+        newest = {row.instance_id: row for row in self._rows(query.order_by(t.runs.c.started_at))}
+        return [_decision(newest[name]) for name in sorted(newest)]
+
+    def findings_of(self, instance_id: str) -> list[Finding]:
+        """Return the findings of the newest run that decided on a candidate, in order."""
+        newest = (
+            select(t.decisions.c.run_id)
+            .join(t.runs, t.runs.c.run_id == t.decisions.c.run_id)
+            .where(t.decisions.c.instance_id == instance_id)
+            .order_by(t.runs.c.started_at.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        query = select(t.findings).where(t.findings.c.instance_id == instance_id, t.findings.c.run_id == newest)
+        return [_finding(row) for row in self._rows(query.order_by(t.findings.c.position))]
+
+    def _rows(self, query: Any) -> list[Row[Any]]:
+        with _ledger_faults(), self._engine.connect() as connection:
+            return list(connection.execute(query))
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self._engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    engine = create_engine(url)
+    if engine.dialect.name == "sqlite":
+
+        @event.listens_for(engine, "connect")
+        def _pragmas(connection: Any, _record: Any) -> None:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
+                connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+@contextmanager
+def _ledger_faults() -> Iterator[None]:
+    """Turn a database's error into ours: a full disk is a fault of the infrastructure, damage is a ledger error."""
+    try:
+        yield
+    except OperationalError as error:
+        if "disk is full" in str(error):
+            raise DiskFull("no space left while writing the ledger") from error
+        raise LedgerError(f"the ledger cannot be used: {error.orig}") from error
+    except DatabaseError as error:
+        if isinstance(error, IntegrityError):
+            raise
+        raise LedgerError(f"the ledger is damaged or not a ledger: {error.orig}") from error
+
+
+def _fact(row: Row[Any]) -> Fact:
+    return Fact(
+        key=FactKey(**{name: getattr(row, name) for name in FactKey.model_fields}),
+        observed_at=datetime.fromisoformat(row.observed_at),
+        outcome=row.outcome,
+        network=row.network,
+        **{name: json.loads(getattr(row, name)) for name in ("payload", "blobs", "measures", "logs")},
+    )
+
+
+def _evidence(text: str) -> tuple[Evidence, ...]:
+    return tuple(Evidence.model_validate(item) for item in json.loads(text))
+
+
+def _finding(row: Row[Any]) -> Finding:
+    names = Finding.model_fields.keys() - {"evidence"}
+    return Finding(**{name: getattr(row, name) for name in names}, evidence=_evidence(row.evidence))
+
+
+def _decision(row: Row[Any]) -> Decision:
+    names = Decision.model_fields.keys() - {"evidence", "state", "trail"}
+    values = {name: getattr(row, name) for name in names}
+    evidence, trail = _evidence(row.evidence), tuple(json.loads(row.trail))
+    return Decision(**values, state=State(row.state), evidence=evidence, trail=trail)

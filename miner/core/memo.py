@@ -1,0 +1,103 @@
+"""Measure once: the memo between measuring functions and the ledger.
+
+A stage asks for a fact by what it depends on; the memo answers with the known fact or measures and emits a new one.
+The ledger has one writer, so the memo never writes: it hands new facts to `emit`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from miner.core.hashing import hash_of
+from miner.core.records import Fact, FactKey, Observation, Producer
+
+Find = Callable[[FactKey], list[Fact]]
+Emit = Callable[[Fact], None]
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """Return the present time, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+class Memo:
+    """Answers from known facts where it can, measures where it must.
+
+    Args:
+        find: all standing facts of a key without regard to its ordinal, by ordinal; tombstoned ones are not standing.
+        emit: takes a new fact; returns when it is safe.
+        recheck_after: a negative answer of a network service is asked for once more when it is older than this.
+        clock: gives the time of observation.
+    """
+
+    def __init__(
+        self, find: Find, emit: Emit, *, recheck_after: timedelta = timedelta(hours=6), clock: Clock = utc_now
+    ) -> None:
+        self._find = find
+        self._emit = emit
+        self._recheck_after = recheck_after
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._busy: dict[str, threading.Lock] = {}
+
+    def measure(
+        self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any], run: Callable[[], Observation]
+    ) -> Fact:
+        """Return the newest standing fact for these inputs, measuring it if there is none.
+
+        Args:
+            producer: the measuring function's name and epoch, part of the key.
+            kind: what kind of fact, "install.lock".
+            subject: what it is about: an instance id, or "env-HASH" for what several candidates share.
+            inputs: everything that the result depends on, settings of `measure` included; JSON values and records.
+            run: measures; an infrastructure fault is raised by it, never returned.
+        """
+        key = FactKey(
+            kind=kind, subject=subject, input_hash=hash_of(inputs), producer=producer.name, epoch=producer.epoch
+        )
+        with self._one_at_a_time(key):
+            known = self._find(key)
+            if known and not self._wants_second_attempt(known):
+                return known[-1]
+            return self._measure(key.model_copy(update={"ordinal": self._next_ordinal(key, known)}), run)
+
+    def _measure(self, key: FactKey, run: Callable[[], Observation]) -> Fact:
+        started = time.monotonic()
+        seen = run()
+        fact = Fact(
+            key=key,
+            observed_at=self._clock(),
+            outcome=seen.outcome,
+            payload=seen.payload,
+            blobs=seen.blobs,
+            measures={**seen.measures, "wall_s": round(time.monotonic() - started, 3)},
+            logs=seen.logs,
+            network=seen.network,
+        )
+        self._emit(fact)
+        return fact
+
+    def _next_ordinal(self, key: FactKey, known: list[Fact]) -> int:
+        """Ordinals count on over tombstoned facts too: `find` with ordinal -1 asks for all of them."""
+        everything = self._find(key.model_copy(update={"ordinal": -1}))
+        return max((fact.key.ordinal for fact in (*known, *everything)), default=-1) + 1
+
+    def _wants_second_attempt(self, known: list[Fact]) -> bool:
+        last = known[-1]
+        return not is_final(known) and self._clock() - last.observed_at >= self._recheck_after
+
+    def _one_at_a_time(self, key: FactKey) -> threading.Lock:
+        """Two workers that need the same fact measure it once."""
+        with self._guard:
+            return self._busy.setdefault(f"{key.kind}/{key.subject}/{key.input_hash}", threading.Lock())
+
+
+def is_final(attempts: list[Fact]) -> bool:
+    """Whether the last of these attempts stands: positive, independent of the network, or confirmed (law 2)."""
+    last = attempts[-1]
+    return last.ok or not last.network or len([fact for fact in attempts if not fact.ok]) > 1

@@ -1,0 +1,43 @@
+"""Numbered migrations of the ledger: each takes a connection and moves it one version on, inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, Engine, inspect, select
+
+from miner.core.errors import LedgerError
+from miner.core.tables import metadata, schema_version
+
+
+def _create(connection: Connection) -> None:
+    """1: runs, candidates, facts, tombstones, faults, findings, decisions."""
+    metadata.create_all(connection)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create,)
+
+
+def current_version(connection: Connection) -> int:
+    """Return the version of the schema that a database holds, 0 for an empty one."""
+    if not inspect(connection).has_table("schema_version"):
+        return 0
+    return connection.execute(select(schema_version.c.version)).scalar() or 0
+
+
+def migrate(engine: Engine) -> int:
+    """Bring a database to this program's version and return it.
+
+    Raises:
+        LedgerError: the database is newer than this program.
+    """
+    with engine.begin() as connection:
+        version = current_version(connection)
+        if version > len(MIGRATIONS):
+            raise LedgerError(f"the ledger has schema {version}, this program knows up to {len(MIGRATIONS)}")
+        for step in MIGRATIONS[version:]:
+            step(connection)
+        if version < len(MIGRATIONS):
+            connection.execute(schema_version.delete())
+            connection.execute(schema_version.insert().values(version=len(MIGRATIONS)))
+    return len(MIGRATIONS)

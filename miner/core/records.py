@@ -1,0 +1,308 @@
+"""The vocabulary of the pipeline: frozen records in the field's standard terms.
+
+Every record is immutable, refuses unknown fields and has one canonical JSON form, so that equal records have equal
+hashes (see `miner.core.hashing`). Times are aware UTC datetimes, sizes are bytes, durations are seconds.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from miner.core.reasons import Reason
+
+
+class Record(BaseModel):
+    """Base of all records: frozen, and an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Visibility(StrEnum):
+    """Who may read what about a subject (law 5)."""
+
+    PRIVATE = "private"
+    HOLD_OUT = "hold-out"
+    PUBLIC = "public"
+
+
+class Producer(Record):
+    """A measuring function as part of a fact's key: raise `epoch` by hand when its code was wrong (law 1)."""
+
+    name: str
+    epoch: int = 1
+
+
+class FactKey(Record):
+    """What identifies one observation; `ordinal` tells repeats and retries apart."""
+
+    kind: str
+    subject: str
+    input_hash: str
+    ordinal: int = 0
+    producer: str
+    epoch: int
+
+
+class Fact(Record):
+    """One observation, immutable. `payload` and `blobs` are content; `measures` and `observed_at` are measurements.
+
+    Attributes:
+        outcome: "ok", or the code of the reason why the observation is negative.
+        payload: what was observed, JSON values only, the same for the same inputs.
+        blobs: name -> sha256 of a blob whose bytes are the same for the same inputs.
+        measures: durations, costs and sizes that differ from run to run.
+        logs: name -> sha256 of a blob that differs from run to run.
+        network: whether the observation depended on a network service (then a negative one needs a second attempt).
+    """
+
+    key: FactKey
+    observed_at: datetime
+    outcome: str = "ok"
+    payload: dict[str, Any] = Field(default_factory=dict)
+    blobs: dict[str, str] = Field(default_factory=dict)
+    measures: dict[str, float] = Field(default_factory=dict)
+    logs: dict[str, str] = Field(default_factory=dict)
+    network: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether the observation is positive."""
+        return self.outcome == "ok"
+
+
+class Observation(Record):
+    """What a measuring function saw, before the memo makes it a fact. Fields as in `Fact`."""
+
+    outcome: str = "ok"
+    payload: dict[str, Any] = Field(default_factory=dict)
+    blobs: dict[str, str] = Field(default_factory=dict)
+    measures: dict[str, float] = Field(default_factory=dict)
+    logs: dict[str, str] = Field(default_factory=dict)
+    network: bool = False
+
+
+class Evidence(Record):
+    """A reference to what a finding rests on: a fact by its key id, a blob by its digest, and where to look in it."""
+
+    fact: str | None = None
+    blob: str | None = None
+    excerpt: str = ""
+
+
+Outcome = Literal["pass", "fail", "unmeasured"]
+
+
+class Finding(Record):
+    """What one rule says about one candidate."""
+
+    rule: str
+    stage: str
+    outcome: Outcome
+    code: Reason | None = None
+    value: float | None = None
+    detail: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+
+class State(StrEnum):
+    """The one state a candidate is in."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    FAULTED = "faulted"
+    PENDING = "pending"
+
+
+class Decision(Record):
+    """The verdict of the pipeline on one candidate: a pure function of its findings.
+
+    Attributes:
+        trail: ids of the facts that the decision rests on, in the order in which they were used.
+        final: false while a rejection rests on one answer of a network service only (law 2).
+    """
+
+    instance_id: str
+    state: State
+    stage: str
+    code: Reason | None = None
+    sentence: str
+    evidence: tuple[Evidence, ...] = ()
+    trail: tuple[str, ...] = ()
+    final: bool = True
+
+
+class IssueLink(Record):
+    """An issue that a change says it closes, and where it says so."""
+
+    number: int
+    provenance: Literal["changelog", "closing-reference", "timeline", "commit-message", "text"]
+    where: str
+    text: str
+
+
+class SourceFile(Record):
+    """One source distribution as the index describes it."""
+
+    filename: str
+    url: str
+    sha256: str
+    size: int | None
+    uploaded_at: datetime
+    yanked: bool = False
+
+
+class ReleasePair(Record):
+    """Two releases of one package, taken as a pull request from the old one to the new one."""
+
+    name: str
+    old: str
+    new: str
+
+
+class Candidate(Record):
+    """A possible task. Computed from facts; holds patches as text with surrogate escapes where bytes are not UTF-8."""
+
+    instance_id: str
+    source: Literal["pypi", "github"]
+    repo: str
+    version: str
+    base_commit: str
+    base_tree: str
+    target_tree: str
+    created_at: datetime
+    patch: str
+    test_patch: str
+    statement: str
+    hints: str = ""
+    links: tuple[IssueLink, ...] = ()
+    test_files: tuple[str, ...] = ()
+    gold_files: tuple[str, ...] = ()
+
+
+class BuildMode(StrEnum):
+    """How the project under test gets into its environment."""
+
+    EDITABLE = "editable"
+    NORMAL = "normal"
+    NONE = "none"
+
+
+class Recipe(Record):
+    """A complete, declarative description of an environment; computed from a repository tree, never by running it.
+
+    Attributes:
+        python: "3.11", a key of `configs/pythons.toml`.
+        requirements: PEP 508 strings of the run-time and test dependencies.
+        build_requirements: PEP 508 strings of `[build-system] requires`, or the legacy default.
+        build_backend: the PEP 517 back end, as declared, or "setuptools.build_meta:__legacy__".
+        modes: ways to install the project under test, in the order in which they are tried.
+        project_dir: the folder of the project inside the repository, "" for its root.
+        distribution: name of the project, never resolved from the index.
+        top_level: importable top-level modules of the project.
+        addopts: the project's own pytest options, as declared.
+        sources: for every requirement and fact above, where it was read ("pyproject.toml: project.dependencies").
+    """
+
+    python: str
+    requirements: tuple[str, ...] = ()
+    build_requirements: tuple[str, ...] = ()
+    build_backend: str
+    modes: tuple[BuildMode, ...] = (BuildMode.EDITABLE, BuildMode.NORMAL)
+    project_dir: str = ""
+    distribution: str = ""
+    version_hint: str | None = None
+    top_level: tuple[str, ...] = ()
+    src_layout: bool = False
+    addopts: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Layer(Record):
+    """One normalised layer of an image."""
+
+    diff_id: str
+    size: int
+
+
+class Environment(Record):
+    """A built environment: what is validated, scanned and released is this one digest."""
+
+    image: str
+    base_digest: str
+    layers: tuple[Layer, ...]
+    lock_sha256: str
+    mode: BuildMode
+    rebuild_cmd: str | None = None
+    addopts: tuple[str, ...] = ()
+    dropped_addopts: tuple[str, ...] = ()
+
+
+class TestStatus(StrEnum):
+    """Outcome of one test in one run."""
+
+    __test__ = False
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+
+
+class TestResult(Record):
+    """One test in one run, by its exact node id."""
+
+    __test__ = False
+
+    nodeid: str
+    status: TestStatus
+    phase: str = ""
+    message: str = ""
+
+
+class RunOutcome(Record):
+    """What one test run says, computed from its raw lines.
+
+    Attributes:
+        collected: two independent collections of node ids (empty sets where a collection was not made).
+        collect_errors: node id of a collector -> its error text.
+        finished: the session reported its own end (no crash, no kill).
+    """
+
+    results: tuple[TestResult, ...] = ()
+    collected: tuple[frozenset[str], ...] = ()
+    collect_errors: dict[str, str] = Field(default_factory=dict)
+    exit_status: int | None = None
+    finished: bool = False
+    timed_out: bool = False
+    out_of_memory: bool = False
+    truncated: bool = False
+    running: str | None = None
+
+
+class Cause(StrEnum):
+    """Why a FAIL_TO_PASS test did not pass before."""
+
+    ASSERTION = "assertion"
+    ERROR = "error"
+    COLLECTION = "collection-error"
+    ABSENT = "absent-before"
+
+
+class Verdict(Record):
+    """Lists of exact node ids, sorted, and what was left out of them and why."""
+
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+    fail_to_fail: tuple[str, ...] = ()
+    pass_to_fail: tuple[str, ...] = ()
+    causes: dict[str, Cause] = Field(default_factory=dict)
+    unstable: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
