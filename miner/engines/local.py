@@ -1,0 +1,82 @@
+"""The local engine: threads, since work waits on containers and the network."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import Generic
+
+from miner.core.errors import Interrupted
+from miner.core.memo import Emit
+from miner.core.records import Fact
+from miner.engines.interface import Result, Unit, Work
+
+_Stored = tuple[Fact, "Future[None]"]
+
+
+class LocalEngine(Generic[Unit, Result]):
+    """Maps work over units with a few threads. The caller's thread stores facts, so that the ledger has one writer.
+
+    Args:
+        workers: how many units are worked on at once.
+        stop: set from outside to end early; units that have not started are dropped, running ones see it at their
+            next fact.
+    """
+
+    def __init__(self, workers: int, stop: threading.Event) -> None:
+        self._workers = workers
+        self._stop = stop
+
+    def map(self, work: Work[Unit, Result], units: Sequence[Unit], on_fact: Emit) -> Iterator[Result]:
+        """Yield results as they come; an exception of a unit or of `on_fact` ends the mapping."""
+        inbox: queue.SimpleQueue[_Stored | Future[Result]] = queue.SimpleQueue()
+
+        def emit(fact: Fact) -> None:
+            if self._stop.is_set():
+                raise Interrupted("stopped before this fact was stored")
+            stored: Future[None] = Future()
+            inbox.put((fact, stored))
+            stored.result()
+
+        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="unit")
+        try:
+            for unit in units:
+                pool.submit(work, unit, emit).add_done_callback(inbox.put)
+            left = len(units)
+            while left:
+                message = inbox.get()
+                if isinstance(message, Future):
+                    left -= 1
+                    try:
+                        yield message.result()
+                    except CancelledError:
+                        continue
+                else:
+                    _store(on_fact, *message)
+        finally:
+            self._stop_all(pool, inbox)
+
+    def _stop_all(self, pool: ThreadPoolExecutor, inbox: queue.SimpleQueue[_Stored | Future[Result]]) -> None:
+        """Drop what has not started, let running units end, and refuse facts that come too late."""
+        pool.shutdown(wait=False, cancel_futures=True)
+        ending = threading.Thread(target=pool.shutdown, daemon=True)
+        ending.start()
+        while ending.is_alive():
+            try:
+                message = inbox.get(timeout=0.05)
+            except queue.Empty:
+                continue
+            if not isinstance(message, Future):
+                message[1].set_exception(Interrupted("stopped before this fact was stored"))
+
+
+def _store(on_fact: Emit, fact: Fact, stored: Future[None]) -> None:
+    """Store one fact and tell the worker that waits for it; a failure is the worker's and the caller's."""
+    try:
+        on_fact(fact)
+    except BaseException as error:
+        stored.set_exception(error)
+        raise
+    stored.set_result(None)
