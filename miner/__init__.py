@@ -1,0 +1,1 @@
+"""swe-miner: from months of forge history to executable, provable, explainable software-engineering tasks."""

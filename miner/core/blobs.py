@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import fsspec
 import zstandard
@@ -95,6 +95,23 @@ class BlobStore:
     def get_text(self, digest: str) -> str:
         """Return a blob as text; bytes that are not UTF-8 become surrogate escapes."""
         return self.get(digest).decode("utf-8", "surrogateescape")
+
+    def copy_to(self, digest: str, out: BinaryIO) -> None:
+        """Write the bytes of a large blob to a stream, piece by piece, checked against their digest at the end.
+
+        Raises:
+            InfrastructureFault: the blob is missing or damaged; what was written so far is not to be used.
+        """
+        seen = hashlib.sha256()
+        try:
+            with self._fs.open(self._path(digest), "rb") as file:
+                for chunk in zstandard.ZstdDecompressor().read_to_iter(file):
+                    seen.update(chunk)
+                    out.write(chunk)
+        except (FileNotFoundError, zstandard.ZstdError) as error:
+            raise InfrastructureFault(f"blob {digest} is missing or damaged") from error
+        if seen.hexdigest() != digest:
+            raise InfrastructureFault(f"blob {digest} is damaged: its bytes have another digest")
 
     def has(self, digest: str) -> bool:
         """Whether the blob is stored."""

@@ -105,6 +105,12 @@ class DiskFull(InfrastructureFault):
     next_step = "free some space (`make clean`, `docker system prune`), then run the same command again"
 
 
+def fault_of(reason: Reason, message: str) -> InfrastructureFault:
+    """Return the fault of the class that stands for a reason."""
+    kinds = {kind.reason: kind for kind in (DockerUnavailable, IndexUnreachable, DiskFull)}
+    return kinds.get(reason, InfrastructureFault)(message, reason=reason)
+
+
 class ReleaseError(SweMinerError):
     """A release cannot be built or rebuilt from what the ledger holds."""
 

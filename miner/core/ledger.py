@@ -50,6 +50,8 @@ class Ledger:
         self._engine = _engine(url)
         with _ledger_faults():
             migrate(self._engine)
+            with self._engine.connect() as connection:
+                self.id: str = connection.execute(select(t.identity.c.ledger_id)).scalar_one()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -114,6 +116,15 @@ class Ledger:
     def _facts(self, query: Any) -> list[Fact]:
         with _ledger_faults(), self._engine.connect() as connection:
             return [_fact(row) for row in connection.execute(query)]
+
+    def runs_of(self, fact_ids: Iterable[str]) -> dict[str, str]:
+        """Return for each of these facts that is known the run that measured it."""
+        names = sorted(set(fact_ids))
+        found: dict[str, str] = {}
+        for start in range(0, len(names), 500):  # databases bound the number of parameters
+            wanted = t.facts.c.fact_id.in_(names[start : start + 500])
+            found |= {row.fact_id: row.run_id for row in self._rows(select(t.facts).where(wanted))}
+        return found
 
     def count_facts(self) -> int:
         """Return the number of facts, tombstoned ones included."""

@@ -20,6 +20,19 @@ Emit = Callable[[Fact], None]
 Clock = Callable[[], datetime]
 
 
+class KeyedLocks:
+    """One lock a name: workers that need the same thing wait for the first of them."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+
+    def of(self, name: str) -> threading.Lock:
+        """Return the lock of a name."""
+        with self._guard:
+            return self._locks.setdefault(name, threading.Lock())
+
+
 def utc_now() -> datetime:
     """Return the present time, aware, in UTC."""
     return datetime.now(UTC)
@@ -33,17 +46,23 @@ class Memo:
         emit: takes a new fact; returns when it is safe.
         recheck_after: a negative answer of a network service is asked for once more when it is older than this.
         clock: gives the time of observation.
+        locks: shared by the memos of all workers of a run, so that two that need the same fact measure it once.
     """
 
     def __init__(
-        self, find: Find, emit: Emit, *, recheck_after: timedelta = timedelta(hours=6), clock: Clock = utc_now
+        self,
+        find: Find,
+        emit: Emit,
+        *,
+        recheck_after: timedelta = timedelta(hours=6),
+        clock: Clock = utc_now,
+        locks: KeyedLocks | None = None,
     ) -> None:
         self._find = find
         self._emit = emit
         self._recheck_after = recheck_after
         self._clock = clock
-        self._guard = threading.Lock()
-        self._busy: dict[str, threading.Lock] = {}
+        self._locks = locks or KeyedLocks()
 
     def measure(
         self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any], run: Callable[[], Observation]
@@ -60,7 +79,7 @@ class Memo:
         key = FactKey(
             kind=kind, subject=subject, input_hash=hash_of(inputs), producer=producer.name, epoch=producer.epoch
         )
-        with self._one_at_a_time(key):
+        with self._locks.of(f"{key.kind}/{key.subject}/{key.input_hash}"):
             known = self._find(key)
             if known and not self._wants_second_attempt(known):
                 return known[-1]
@@ -90,11 +109,6 @@ class Memo:
     def _wants_second_attempt(self, known: list[Fact]) -> bool:
         last = known[-1]
         return not is_final(known) and self._clock() - last.observed_at >= self._recheck_after
-
-    def _one_at_a_time(self, key: FactKey) -> threading.Lock:
-        """Two workers that need the same fact measure it once."""
-        with self._guard:
-            return self._busy.setdefault(f"{key.kind}/{key.subject}/{key.input_hash}", threading.Lock())
 
 
 def is_final(attempts: list[Fact]) -> bool:

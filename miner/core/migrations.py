@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 
 from sqlalchemy import Connection, Engine, inspect, select
 
 from miner.core.errors import LedgerError
-from miner.core.tables import metadata, schema_version
+from miner.core.tables import identity, metadata, schema_version
 
 
 def _create(connection: Connection) -> None:
-    """1: runs, candidates, facts, tombstones, faults, findings, decisions."""
+    """1: identity, runs, candidates, facts, tombstones, faults, findings, decisions."""
     metadata.create_all(connection)
+    connection.execute(identity.insert().values(ledger_id=uuid.uuid4().hex))
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create,)

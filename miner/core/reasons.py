@@ -59,9 +59,12 @@ class Reason(StrEnum):
     REBUILD_FAILED = "rebuild-failed"
     RUN_TIMEOUT = "run-timeout"
     RUN_OUT_OF_MEMORY = "run-out-of-memory"
+    RUN_LIMIT = "run-limit"
     RUN_CRASHED = "run-crashed"
+    REPORT_DAMAGED = "report-damaged"
     NOTHING_RAN = "nothing-ran"
     NOTHING_FAILS_BEFORE = "nothing-fails-before"
+    TOO_FEW_FLIPS = "too-few-flips"
     FAILS_AFTER = "fails-after"
     PASS_TO_FAIL = "pass-to-fail"  # noqa: S105 - a reason code, not a secret
     TESTS_VANISHED = "tests-vanished"
@@ -75,6 +78,7 @@ class Reason(StrEnum):
     INDEX_ERROR = "index-error"
     DOCKER_UNAVAILABLE = "docker-unavailable"
     DOCKER_ERROR = "docker-error"
+    BASE_IMAGE_UNAVAILABLE = "base-image-unavailable"
     DISK_FULL = "disk-full"
     HOST_OUT_OF_MEMORY = "host-out-of-memory"
     INTERRUPTED = "interrupted"
@@ -138,9 +142,15 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.REBUILD_FAILED: (_V, "the offline re-install after the patch failed"),
     Reason.RUN_TIMEOUT: (_V, "the test run exceeded its wall-clock limit"),
     Reason.RUN_OUT_OF_MEMORY: (_V, "the test run exceeded its memory limit"),
+    Reason.RUN_LIMIT: (_V, "the test run exceeded a limit (processes, disk, output)"),
     Reason.RUN_CRASHED: (_V, "the test process ended without ending its session"),
+    Reason.REPORT_DAMAGED: (
+        _V,
+        "lines of a test run's report are lost, or were not written by the reporter",
+    ),
     Reason.NOTHING_RAN: (_V, "the run after the patch reports no test at all"),
     Reason.NOTHING_FAILS_BEFORE: (_V, "no test fails before the gold patch and passes after it"),
+    Reason.TOO_FEW_FLIPS: (_V, "fewer tests fail before and pass after the gold patch than the policy asks for"),
     Reason.FAILS_AFTER: (_V, "tests fail before, but none of them passes after the gold patch"),
     Reason.PASS_TO_FAIL: (_V, "a test that passes before fails after the gold patch"),
     Reason.TESTS_VANISHED: (_V, "a test that passes before is not there after the gold patch"),
@@ -152,6 +162,7 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.INDEX_ERROR: (_F, "the package index answered with a server error or nonsense"),
     Reason.DOCKER_UNAVAILABLE: (_F, "the container engine does not answer"),
     Reason.DOCKER_ERROR: (_F, "the container engine refused or broke an operation"),
+    Reason.BASE_IMAGE_UNAVAILABLE: (_F, "the base image could neither be built nor pulled"),
     Reason.DISK_FULL: (_F, "the host's or engine's disk is full"),
     Reason.HOST_OUT_OF_MEMORY: (_F, "the host ran out of memory"),
     Reason.INTERRUPTED: (_F, "the run was stopped before this was measured"),

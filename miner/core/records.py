@@ -202,8 +202,11 @@ class Recipe(Record):
         modes: ways to install the project under test, in the order in which they are tried.
         project_dir: the folder of the project inside the repository, "" for its root.
         distribution: name of the project, never resolved from the index.
-        top_level: importable top-level modules of the project.
+        top_level: importable modules of the project, dotted where the first name is a namespace package.
+        source_root: folder below `project_dir` that holds them, "" where they are importable from it.
+        backend_path: `[build-system] backend-path`, for a back end that lies in the project itself.
         addopts: the project's own pytest options, as declared.
+        build_env: variables that a build needs, such as the version for a back end that would ask git's tags for it.
         sources: for every requirement and fact above, where it was read ("pyproject.toml: project.dependencies").
     """
 
@@ -217,7 +220,10 @@ class Recipe(Record):
     version_hint: str | None = None
     top_level: tuple[str, ...] = ()
     src_layout: bool = False
+    source_root: str = ""
+    backend_path: tuple[str, ...] = ()
     addopts: tuple[str, ...] = ()
+    build_env: dict[str, str] = Field(default_factory=dict)
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -256,7 +262,14 @@ class TestStatus(StrEnum):
 
 
 class TestResult(Record):
-    """One test in one run, by its exact node id."""
+    """One test in one run, by its exact node id.
+
+    Attributes:
+        phase: setup, call, teardown or crash: where the status was decided.
+        message: the last line of a failure, or the reason of a skip.
+        text: what pytest printed for a failure, cut to its head and tail.
+        exceptions: names of the class of the exception and of its bases.
+    """
 
     __test__ = False
 
@@ -264,15 +277,26 @@ class TestResult(Record):
     status: TestStatus
     phase: str = ""
     message: str = ""
+    text: str = ""
+    exceptions: tuple[str, ...] = ()
 
 
 class RunOutcome(Record):
     """What one test run says, computed from its raw lines.
 
     Attributes:
-        collected: two independent collections of node ids (empty sets where a collection was not made).
-        collect_errors: node id of a collector -> its error text.
+        collected: the run's own collection of node ids, then those of other processes at other seconds (an empty set
+            where a process did not come to the end of its collection).
+        collect_errors: node id of a collector -> its error text; "" stands for the whole session.
+        collect_skips: node id of a collector that skipped everything below it -> its reason.
+        started: the session reported its own start (pytest found its options and initial conftest files fine).
         finished: the session reported its own end (no crash, no kill).
+        running: the test that began last and did not end; `unfinished` holds all of them (pytest-xdist).
+        repeated: node ids that stand for more than one test or ran more than once: they enter no list.
+        limit: another bound that the run reached: "pids", "disk" or "output", "" where it reached none.
+        stopped: why the session ended early (`-x`, pytest.exit, an internal error), "" where it did not; what pytest
+            printed where it did not start one.
+        damaged: lines of the report that are no events, lost, or not written by the reporter (a cut last line aside).
     """
 
     results: tuple[TestResult, ...] = ()
@@ -284,6 +308,15 @@ class RunOutcome(Record):
     out_of_memory: bool = False
     truncated: bool = False
     running: str | None = None
+    started: bool = False
+    collect_skips: dict[str, str] = Field(default_factory=dict)
+    unfinished: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
+    limit: str = ""
+    stopped: str = ""
+    damaged: int = 0
+    pytest_version: str = ""
+    python_version: str = ""
 
 
 class Cause(StrEnum):
@@ -296,7 +329,16 @@ class Cause(StrEnum):
 
 
 class Verdict(Record):
-    """Lists of exact node ids, sorted, and what was left out of them and why."""
+    """Lists of exact node ids, sorted, and what was left out of them and why.
+
+    Attributes:
+        fail_to_fail: failed or errored after; before the same, or behind a collection error, or absent.
+        causes: a cause for each id of `fail_to_pass`.
+        unstable: ids that name no test reliably: not in every collection of their side, or more than one test.
+        vanished: passed before and not there after.
+        skipped: passed on one side and skipped on the other.
+        unjudged: passed on one side and xfailed, xpassed or not reached on the other.
+    """
 
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
@@ -306,3 +348,4 @@ class Verdict(Record):
     unstable: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()

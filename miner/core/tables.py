@@ -20,6 +20,8 @@ metadata = MetaData()
 
 schema_version = Table("schema_version", metadata, Column("version", Integer, primary_key=True))
 
+identity = Table("identity", metadata, Column("ledger_id", String(32), primary_key=True))
+
 runs = Table(
     "runs",
     metadata,
