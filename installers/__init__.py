@@ -1,0 +1,1 @@
+"""Stage 2: describe, lock, layer, image; the ladder of strategies."""

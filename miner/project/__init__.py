@@ -1,0 +1,1 @@
+"""Static reading of a repository tree: nothing of it is ever executed."""

@@ -1,0 +1,128 @@
+"""Where the importable code of a project is: from what it declares, else from the tree itself."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+
+from miner.project.model import Declarations, Layout
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NO_PACKAGES = _words(
+    """
+    test tests testing unit_tests t doc docs documentation example examples sample samples demo demos bench
+    benchmark benchmarks script scripts tool tools ci build dist site news changes requirements tasks utils_dev
+    typings stubs vendor notebooks
+    """
+)
+_NO_MODULES = _words(
+    """
+    setup conftest noxfile tasks versioneer ez_setup distribute_setup fabfile dodo duties runtests run_tests
+    test tests bootstrap make release manage bench benchmark example build hubconf wsgi __init__ __main__
+    """
+)
+
+
+def find_layout(
+    name: str | None, declarations: Iterable[Declarations], paths: Sequence[str], folder: str = ""
+) -> Layout:
+    """Return the top-level importable names and the folder that holds them.
+
+    Args:
+        name: the distribution's name.
+        declarations: what the project's files declare, the most specific first.
+        paths: every path of the tree.
+        folder: the project's folder in the tree.
+    """
+    prefix = f"{folder}/" if folder else ""
+    tree = frozenset(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+    found = list(declarations)
+    modules = [module for item in found for module in item.modules]
+    roots = list(dict.fromkeys([*(root for item in found for root in item.roots), "src", ""]))
+    for package, place in (pair for item in found for pair in item.package_dirs):
+        if posixpath.basename(place) == package.rpartition(".")[2]:
+            roots.insert(0, posixpath.dirname(place))
+    for root in roots:
+        if names := _importable(modules, root, tree):
+            return Layout(top_level=names, root=root)
+    for root in roots:
+        named = _by_name(name, root, tree)
+        if named and not root:
+            return Layout(top_level=named)
+        if everything := tuple(dict.fromkeys((*named, *_all(root, tree)))):
+            return Layout(top_level=everything, root=root)
+    return Layout()
+
+
+def _importable(modules: Iterable[str], root: str, tree: frozenset[str]) -> tuple[str, ...]:
+    """Reduce declared names to the shortest importable ones: `a.b.c` to `a`, or to `a.b` below a namespace `a`."""
+    names: dict[str, None] = {}
+    for module in modules:
+        parts = module.split(".")
+        prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+        first = next((prefix for prefix in prefixes if _exists(prefix, root, tree)), None)
+        if first:
+            names[first] = None
+    return tuple(names)
+
+
+def _exists(module: str, root: str, tree: frozenset[str]) -> bool:
+    path = posixpath.join(root, module.replace(".", "/"))
+    return f"{path}/__init__.py" in tree or f"{path}.py" in tree
+
+
+def _by_name(name: str | None, root: str, tree: frozenset[str]) -> tuple[str, ...]:
+    """Find the package or module that is called like the distribution, however it is spelt."""
+    if not name:
+        return ()
+    candidates = _candidates(root, tree, depth=3)
+    for separator in ("_", ""):  # as it is spelt, then without separators
+        for module in candidates:
+            if _plain(module, separator) == _plain(name, separator):
+                return (module,)
+    return ()
+
+
+def _plain(name: str, separator: str) -> str:
+    return re.sub(r"[-_.]+", separator, name).lower()
+
+
+def _all(root: str, tree: frozenset[str]) -> tuple[str, ...]:
+    """Take every package and module of a folder that does not look like tests, documentation or tooling."""
+    return tuple(
+        module
+        for module in _candidates(root, tree, depth=1)
+        if module not in _NO_PACKAGES | _NO_MODULES
+        and not module.startswith(("test_", "_"))
+        and not module.endswith("_test")
+    )
+
+
+def _candidates(root: str, tree: frozenset[str], depth: int) -> list[str]:
+    """List importable names below a folder, packages before modules, the shallow ones first."""
+    prefix = f"{root}/" if root else ""
+    packages, modules = set(), set()
+    for path in tree:
+        inner = path.removeprefix(prefix)
+        if not path.startswith(prefix) or not inner.endswith(".py"):
+            continue
+        parts = inner.removesuffix(".py").split("/")
+        if parts[-1] == "__init__" and 1 < len(parts) <= depth + 1:
+            packages.add(".".join(parts[:-1]))
+        elif len(parts) <= depth:
+            modules.add(".".join(parts))
+    named = [name for name in (*sorted(packages, key=_shallow), *sorted(modules)) if _identifier(name)]
+    return [name for name in named if not any(name.startswith(f"{other}.") for other in packages)]
+
+
+def _shallow(name: str) -> tuple[int, str]:
+    return name.count("."), name
+
+
+def _identifier(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))

@@ -1,0 +1,225 @@
+"""From a tree to a recipe, by what the project declares."""
+
+import textwrap
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from installers.describe import LEGACY_BACKEND, describe, project_folder
+from installers.interface import Refusal, Rung
+from installers.pythons import Python
+from miner.core.hashing import hash_of
+from miner.core.reasons import Reason
+from miner.core.records import BuildMode, Recipe
+
+PYTHONS = (
+    Python(version="3.9", executable="/opt/3.9", released=date(2020, 10, 5), end_of_life=date(2025, 10, 31)),
+    Python(version="3.11", executable="/opt/3.11", released=date(2022, 10, 24), end_of_life=date(2027, 10, 31)),
+)
+CREATED = datetime(2023, 5, 1, tzinfo=UTC)
+
+
+def recipe(paths="demo/__init__.py tests/test_a.py", created=CREATED, version=None, **files):
+    tree = {name: textwrap.dedent(text).encode() for name, text in files.items()}
+    return describe(tree, [*paths.split(), *tree], PYTHONS, created, ["tests/test_a.py"], version)
+
+
+def test_it_is_a_rung_of_the_ladder():
+    rung: Rung = describe
+    assert rung is describe
+
+
+def test_setuptools_with_setup_py_only():
+    found = recipe(**{"setup.py": "setup(name='demo', version='1.0', install_requires=['a'], tests_require=['mock'])"})
+    assert found.requirements == ("a", "mock", "pytest")
+    assert found.build_requirements == ("setuptools", "wheel")
+    assert found.build_backend == LEGACY_BACKEND
+    assert found.modes == (BuildMode.EDITABLE, BuildMode.NORMAL)
+    assert (found.distribution, found.version_hint, found.python) == ("demo", "1.0", "3.11")
+    assert (found.top_level, found.src_layout) == (("demo",), False)
+    assert found.sources == (
+        "a <- setup.py: install_requires",
+        "mock <- setup.py: tests_require",
+        "pytest <- always: what runs the tests",
+        "build: setuptools <- PEP 517: no [build-system]",
+        "build: wheel <- PEP 517: no [build-system]",
+    )
+
+
+def test_setup_requires_joins_the_build_requirements_of_setuptools():
+    setup = "setup(name='demo', setup_requires=['wheel>0.30', 'pbr', 'demo'])"
+    assert recipe(**{"setup.py": setup}).build_requirements == ("setuptools", "wheel>0.30", "pbr")
+    flit = "[build-system]\nrequires = ['flit_core<4']\nbuild-backend = 'flit_core.buildapi'\n"
+    assert recipe(**{"setup.py": setup, "pyproject.toml": flit}).build_requirements == ("flit_core<4",)
+
+
+def test_build_system_without_back_end_is_the_legacy_one():
+    found = recipe(**{"pyproject.toml": "[build-system]\nrequires = ['setuptools>=40']\n", "setup.py": "setup()"})
+    assert (found.build_requirements, found.build_backend) == (("setuptools>=40",), LEGACY_BACKEND)
+
+
+def test_extra_of_tests_asks_for_another_extra_of_the_project():
+    found = recipe(
+        **{
+            "pyproject.toml": """
+            [project]
+            name = "Demo.Pkg"
+            [project.optional-dependencies]
+            speed = ["fast"]
+            test = ["demo-pkg[speed]", "pytest>=7", "./local", "x @ git+https://example.org/x"]
+            """
+        }
+    )
+    assert found.requirements == ("fast", "pytest>=7")
+    assert len(found.notes) == 2
+
+
+def test_the_project_itself_is_never_a_requirement():
+    found = recipe(
+        **{
+            "setup.py": "setup(name='pluggy_x')",
+            "tox.ini": "[testenv]\ndeps =\n  pluggy-x\n  .\n  mock\n  Pluggy.X[y]\n",
+        }
+    )
+    assert found.requirements == ("mock", "pytest")
+
+
+def test_pytest_itself_is_not_added_to_pytest():
+    assert recipe(**{"setup.py": "setup(name='pytest', install_requires=['attrs'])"}).requirements == ("attrs",)
+
+
+def test_pytest_that_is_asked_for_on_other_pythons_only_is_added():
+    found = recipe(**{"setup.py": "setup(name='demo', tests_require=[\"pytest<5; python_version < '3'\"])"})
+    assert found.requirements == ('pytest<5; python_version < "3"', "pytest")
+
+
+def test_a_pytest_that_cannot_run_on_the_python_is_not_insisted_on():
+    old = {"setup.py": "setup(name='demo', tests_require=['pytest>=4,<5.4'])"}
+    found = recipe(**old)
+    assert found.requirements == ("pytest",)
+    assert found.notes == ("pytest<5.4,>=4 is not insisted on: no pytest before 6.2.5 runs on Python 3.11",)
+    assert recipe(created=datetime(2021, 1, 1, tzinfo=UTC), **old).requirements == ("pytest<5.4,>=4",)
+    assert recipe(**{"setup.py": "setup(name='demo', tests_require=['pytest<7'])"}).requirements == ("pytest<7",)
+
+
+def test_required_plugins_of_pytest_are_requirements():
+    found = recipe(**{"setup.py": "setup(name='x')", "pytest.ini": "[pytest]\nrequired_plugins = pytest-mock>=3\n"})
+    assert "pytest-mock>=3" in found.requirements
+    assert "pytest-mock>=3 <- pytest.ini: required_plugins" in found.sources
+
+
+def test_plugins_that_add_tests_or_shuffle_them_are_left_out():
+    listed = ["pytest-enabler", "pytest-black", "pytest-randomly", "pytest-mock"]
+    found = recipe(**{"setup.py": f"setup(name='x', extras_require={{'testing': {listed}}})"})
+    assert found.requirements == ("pytest-mock", "pytest")
+    assert len(found.notes) == 3
+
+
+def test_addopts_stand_as_they_are_declared():
+    found = recipe(**{"setup.py": "setup(name='x')", "setup.cfg": "[tool:pytest]\naddopts = --cov=x -m 'not slow'\n"})
+    assert found.addopts == ("--cov=x", "-m", "not slow")
+
+
+def test_nothing_to_install():
+    found = recipe(**{"tox.ini": "[testenv]\ndeps = mock\n"})
+    assert found.modes == (BuildMode.NONE,)
+    assert (found.build_backend, found.build_requirements) == ("", ())
+    assert found.requirements == ("mock", "pytest")
+
+
+def test_src_layout():
+    found = recipe("src/demo/__init__.py", **{"setup.py": "setup(name='demo')"})
+    assert (found.src_layout, found.source_root, found.top_level) == (True, "src", ("demo",))
+
+
+def test_project_below_the_root():
+    found = recipe("", **{"python/setup.py": "setup(name='demo')", "python/demo/__init__.py": ""})
+    assert (found.project_dir, found.top_level) == ("python", ("demo",))
+    assert project_folder(["a/setup.py", "b/setup.py"]) == ""
+    assert project_folder(["a/setup.py", "pyproject.toml"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {"setup.py": "setup(name='a.B-c', use_scm_version=True)"},
+            {"SETUPTOOLS_SCM_PRETEND_VERSION": "1.2", "SETUPTOOLS_SCM_PRETEND_VERSION_FOR_A_B_C": "1.2"},
+        ),
+        (
+            {"pyproject.toml": "[build-system]\nrequires=['hatch-vcs']\n[project]\nname='x'\n"},
+            {"SETUPTOOLS_SCM_PRETEND_VERSION": "1.2", "SETUPTOOLS_SCM_PRETEND_VERSION_FOR_X": "1.2"},
+        ),
+        ({"setup.py": "setup(name='x', pbr=True)"}, {"PBR_VERSION": "1.2"}),
+        ({"pyproject.toml": "[tool.pdm.version]\nsource='scm'\n[project]\nname='x'"}, {"PDM_BUILD_SCM_VERSION": "1.2"}),
+        (
+            {"pyproject.toml": "[tool.poetry-dynamic-versioning]\nenable=true\n[tool.poetry]\nname='x'"},
+            {"POETRY_DYNAMIC_VERSIONING_BYPASS": "1.2"},
+        ),
+        ({"setup.py": "import versioneer\nsetup(name='x')"}, {}),
+        ({"setup.py": "setup(name='x')"}, {}),
+    ],
+)
+def test_version_from_git_tags_is_given_by_variables(files, expected):
+    info = "Name: x\nVersion: 1.2\n"
+    assert recipe(**{**files, "PKG-INFO": info}).build_env == expected
+    assert recipe(**files, version="1.2").build_env == expected
+
+
+def test_a_version_that_is_none_is_not_taken():
+    found = recipe(**{"PKG-INFO": "Version: 1.0; rm -rf\n", "setup.py": "setup(name='x', use_scm_version=True)"})
+    assert found.version_hint is None
+    assert found.build_env == {}
+    assert found.notes == ("setuptools-scm takes the version from git tags, and nothing in the tree says it",)
+
+
+def test_python_that_was_not_released_then():
+    assert recipe(created=datetime(2021, 1, 1, tzinfo=UTC), **{"setup.py": "setup(name='x')"}).python == "3.9"
+    found = recipe(created=datetime(2019, 1, 1, tzinfo=UTC), **{"setup.py": "setup(name='x')"})
+    assert found.python == "3.9"
+    assert found.notes == ("Python 3.9 was released after the change; no admitted one is older",)
+
+
+def test_classifiers_are_hints_only():
+    found = recipe(**{"setup.py": "setup(name='x', classifiers=['Programming Language :: Python :: 3.8'])"})
+    assert found.python == "3.11"
+    assert found.notes == ("classifiers do not name Python 3.11 (they name 3.8)",)
+
+
+def test_no_python_is_a_refusal_that_says_what_was_asked():
+    assert recipe(**{"setup.cfg": "[options]\npython_requires = <3\n", "setup.py": "setup()"}) == Refusal(
+        reason=Reason.NO_PYTHON, detail="setup.cfg asks for Python <3; configured: 3.9, 3.11"
+    )
+
+
+@pytest.mark.parametrize("files", [{"setup.py": "print 'x'"}, {"pyproject.toml": "[project"}])
+def test_unreadable_declaration_is_a_refusal(files):
+    found = recipe(**files)
+    assert isinstance(found, Refusal)
+    assert found.reason is Reason.SETUP_UNREADABLE
+    assert found.detail.startswith(next(iter(files)))
+
+
+FILES = {
+    "pyproject.toml": "project.name='x'\nproject.optional-dependencies.test=['a','b>1']\ndependency-groups.dev=['c']\n",
+    "setup.cfg": "[options]\ninstall_requires =\n  d\n[tool:pytest]\naddopts = -ra\n",
+    "tox.ini": "[testenv]\ndeps =\n  e\n  -rrequirements-test.txt\n",
+    "requirements-test.txt": "f\ng; python_version < '3'\n",
+    "setup.py": "setup(extras_require={'tests': ['h']})",
+}
+
+
+@given(st.sets(st.sampled_from(sorted(FILES))))
+def test_every_requirement_has_a_source_and_the_same_tree_has_the_same_recipe(names):
+    files = {name: FILES[name] for name in names}
+    found = recipe(**files)
+    for requirement in found.requirements:
+        assert any(source.startswith(f"{requirement} <- ") for source in found.sources)
+    assert hash_of(found) == hash_of(recipe(**dict(reversed(files.items()))))
+
+
+@given(st.dictionaries(st.sampled_from(sorted(FILES)), st.binary(max_size=50)))
+def test_any_bytes_give_a_recipe_or_a_refusal(files):
+    assert isinstance(describe(files, list(files), PYTHONS, CREATED, []), (Recipe, Refusal))
