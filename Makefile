@@ -1,0 +1,66 @@
+# swe-miner: everything a person runs. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.set-up
+
+.PHONY: help setup docker mine test-fast test test-all lint bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## the project's own environment in .venv, from requirements.lock
+
+docker: setup ## git, mmdebstrap and a container engine; does nothing where an engine answers
+	@PYTHON=$(BIN)/python bash configs/machine-setup.sh
+
+mine: docker ## the whole pipeline on the packages of configs/demo.toml
+	@$(BIN)/swe-miner run --config configs/demo.toml
+
+test-fast: setup ## tests that need neither an engine nor the network (under a minute)
+	@$(BIN)/pytest -m "not docker and not index and not slow"
+
+test: docker ## one of everything, in real containers (under 15 minutes)
+	@$(BIN)/pytest -m "not slow"
+
+test-all: docker ## with the long kills, faults and corpora
+	@$(BIN)/pytest
+
+lint: setup ## format, style, types, direction of imports
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy --strict
+	@$(BIN)/lint-imports
+
+bench: docker ## run every script in benchmarks/ on this machine
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+lock: setup ## resolve requirements.lock again, after a change of dependencies
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--no-annotate --group dev pyproject.toml -o requirements.lock
+
+clean: ## remove caches of tools; var/ (ledger, blobs, base image) and out/ (releases) stay
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist var/base/build-*
+	@find . -path ./.venv -prune -o -path ./var -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "kept: .venv var out (remove them by hand; what var holds was measured, and has to be measured again)"
+
+# uv comes by pip at the locked version and hash, and installs the rest.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "swe-miner needs Python 3.11 or newer; $(PYTHON) is: $$($(PYTHON) --version 2>&1 || true)"; \
+		echo "install one (Debian 12, Ubuntu 24.04: apt-get install python3 python3-venv), then: make setup PYTHON=python3.11"; \
+		exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@test -x $(BIN)/python || { rm -rf .venv; $(PYTHON) -m venv .venv; }
+	@awk '/^[^ ]/ { ours = /^uv==/ } ours' requirements.lock > .venv/uv.lock
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.lock
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	@VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e .
+	@touch $@

@@ -1,0 +1,1 @@
+"""Containers: the locked-down profile, the way to the index, base image, images, the test runner and its plug-in."""

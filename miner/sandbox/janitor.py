@@ -1,0 +1,47 @@
+"""Removes what a killed run has left in the engine."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import docker
+from docker.errors import APIError, NotFound
+
+from miner.sandbox.engine import engine_faults
+from miner.sandbox.interface import LABEL
+
+_CONFLICT = 409
+
+
+def clean(client: docker.DockerClient, owner: str) -> int:
+    """Remove all containers and volumes of an owner and return how many there were.
+
+    Call it while holding the owner's ledger: then nobody alive uses them.
+    """
+    removed = stop_boxes(client, owner)
+    with engine_faults():
+        for volume in client.volumes.list(filters=_of(owner)):
+            with suppress(NotFound):
+                volume.remove()
+            removed += 1
+    return removed
+
+
+def stop_boxes(client: docker.DockerClient, owner: str) -> int:
+    """Remove all containers of an owner and return how many there were: what waits for them goes on at once."""
+    removed = 0
+    with engine_faults():
+        for container in client.api.containers(all=True, filters=_of(owner)):
+            try:
+                client.api.remove_container(container["Id"], v=True, force=True)
+            except NotFound:
+                continue
+            except APIError as error:
+                if error.status_code != _CONFLICT:  # somebody else is removing it
+                    raise
+            removed += 1
+    return removed
+
+
+def _of(owner: str) -> dict[str, str]:
+    return {"label": f"{LABEL}={owner}"}

@@ -1,0 +1,1 @@
+"""Programs that run in containers, with the standard library only."""

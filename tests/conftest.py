@@ -1,0 +1,32 @@
+"""Fixtures for tests in real containers; only tests marked `docker` use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import docker
+import pytest
+
+from miner.core.settings import Settings, load_settings
+from miner.sandbox.base_image import BaseImage, ensure_base_image
+from miner.sandbox.engine import connect
+
+
+@pytest.fixture(scope="session")
+def settings() -> Settings:
+    """The shipped settings, with what the environment says about this machine's engine and index."""
+    return load_settings()
+
+
+@pytest.fixture(scope="session")
+def docker_client(settings: Settings) -> Iterator[docker.DockerClient]:
+    """A client of the engine. No engine is a failure, not a skip: `make docker` brings one."""
+    client = connect(settings.docker)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def base_image(docker_client: docker.DockerClient, settings: Settings) -> BaseImage:
+    """The base image, built at most once and shared with `make mine`."""
+    return ensure_base_image(docker_client, settings.docker, settings.paths.work / "base")
