@@ -1,0 +1,159 @@
+"""From what may leave about candidates to the rows of the tables: pure."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from exporters.interface import FactNote, PublicItem, Task
+from exporters.text import clean, encode_patch
+from miner.core.records import Finding, State
+from miner.core.settings import Limits
+from miner.sandbox.image_archive import ImageConfig
+
+Row = dict[str, Any]
+
+_IMAGE = ImageConfig(architecture="", created=0, diff_ids=(), notes=())
+_NETWORK = "none"
+
+
+def task_rows(items: Iterable[PublicItem], limits: Limits) -> list[Row]:
+    """Return the rows of the accepted tasks; `limits` are those of their test runs."""
+    return [_task_row(item.source, item.task, limits) for item in items if item.task]
+
+
+def rejected_rows(items: Iterable[PublicItem]) -> list[Row]:
+    """Return the rows of the rejected candidates."""
+    return [_rejected_row(item) for item in items if item.decision.state is State.REJECTED]
+
+
+def unmeasured_rows(items: Iterable[PublicItem]) -> list[Row]:
+    """Return the rows of the candidates without a verdict."""
+    return [_unmeasured_row(item) for item in items if item.decision.state in (State.FAULTED, State.PENDING)]
+
+
+def measurement_rows(items: Iterable[PublicItem], runs: Mapping[str, str]) -> list[Row]:
+    """Return one row per fact of these candidates; `runs` maps a fact to the run that measured it."""
+    facts: dict[str, FactNote] = {}
+    users: dict[str, list[str]] = {}
+    for item in items:
+        for fact in item.facts:
+            facts[fact.id] = fact
+            users.setdefault(fact.id, []).append(item.instance_id)
+    return [_measurement_row(facts[name], sorted(users[name]), runs.get(name)) for name in sorted(facts)]
+
+
+def _task_row(source: str, task: Task, limits: Limits) -> Row:
+    candidate, verdict = task.candidate, task.verdict
+    patch, patch_encoding = encode_patch(candidate.patch)
+    test_patch, test_patch_encoding = encode_patch(candidate.test_patch)
+    return {
+        "instance_id": candidate.instance_id,
+        "repo": clean(candidate.repo),
+        "base_commit": candidate.base_commit,
+        "patch": patch,
+        "test_patch": test_patch,
+        "problem_statement": clean(candidate.statement),
+        "hints_text": clean(candidate.hints),
+        "created_at": candidate.created_at,
+        "version": clean(candidate.version),
+        "environment_setup_commit": candidate.base_commit,
+        "FAIL_TO_PASS": _clean_all(verdict.fail_to_pass),
+        "PASS_TO_PASS": _clean_all(verdict.pass_to_pass),
+        "FAIL_TO_FAIL": _clean_all(verdict.fail_to_fail),
+        "fail_to_pass_causes": _causes(task),
+        "patch_encoding": patch_encoding,
+        "test_patch_encoding": test_patch_encoding,
+        "test_files": _clean_all(candidate.test_files),
+        "source": source,
+        "links": [{"number": n.number, "provenance": n.provenance, "where": clean(n.where)} for n in candidate.links],
+        "first_public_at": candidate.created_at,
+        **_environment(task),
+        **_conditions(limits),
+    }
+
+
+def _environment(task: Task) -> Row:
+    environment = task.environment
+    return {
+        "test_cmd": clean(task.test_command),
+        "test_workdir": posixpath.join(_IMAGE.working_dir, task.recipe.project_dir).rstrip("/"),
+        "rebuild_cmd": environment.rebuild_cmd,
+        "image": task.image_name,
+        "image_digest": environment.image,
+        "image_size": sum(layer.size for layer in environment.layers),
+        "base_image_digest": environment.base_digest,
+        "python": task.recipe.python,
+        "requirements": clean(task.lock_text),
+        "lock_sha256": environment.lock_sha256,
+        "install_mode": environment.mode.value,
+    }
+
+
+def _conditions(limits: Limits) -> Row:
+    return {
+        "workdir": _IMAGE.working_dir,
+        "user": _IMAGE.user,
+        "network": _NETWORK,
+        "timeout_s": limits.timeout_s,
+        "memory_mb": limits.memory_mb,
+        "cpus": limits.cpus,
+    }
+
+
+def _causes(task: Task) -> list[Row]:
+    causes = task.verdict.causes
+    return [
+        {"nodeid": clean(name), "cause": causes[name].value} for name in task.verdict.fail_to_pass if name in causes
+    ]
+
+
+def _clean_all(texts: Iterable[str]) -> list[str]:
+    return [clean(text) for text in texts]
+
+
+def _rejected_row(item: PublicItem) -> Row:
+    decision = item.decision
+    decisive = next((f for f in item.findings if f.outcome == "fail" and f.code == decision.code), None)
+    return {
+        "instance_id": item.instance_id,
+        "source": item.source,
+        "repo": item.repo,
+        "visibility": item.visibility.value,
+        "stage": decision.stage,
+        "code": decision.code,
+        "sentence": decision.sentence,
+        "detail": decisive.detail if decisive else "",
+        "final": decision.final,
+        "findings": [_finding(finding) for finding in item.findings],
+        "facts": [fact.id for fact in item.facts],
+    }
+
+
+def _finding(finding: Finding) -> Row:
+    return finding.model_dump(mode="json", exclude={"evidence"})
+
+
+def _unmeasured_row(item: PublicItem) -> Row:
+    decision = item.decision
+    return {
+        "instance_id": item.instance_id,
+        "source": item.source,
+        "state": decision.state.value,
+        "stage": decision.stage,
+        "code": decision.code,
+        "sentence": decision.sentence,
+    }
+
+
+def _measurement_row(fact: FactNote, users: list[str], run_id: str | None) -> Row:
+    return {
+        "fact": fact.id,
+        "instance_ids": users,
+        "run_id": run_id,
+        "wall_s": fact.measures.get("wall_s"),
+        "measures": [{"name": name, "value": fact.measures[name]} for name in sorted(fact.measures)],
+        "logs": [{"name": name, "sha256": fact.logs[name]} for name in sorted(fact.logs)],
+        **fact.model_dump(exclude={"id", "measures", "logs"}),
+    }

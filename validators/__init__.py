@@ -1,0 +1,1 @@
+"""Stage 3: outcomes to verdicts, rules to findings, findings to decisions."""

@@ -1,0 +1,145 @@
+"""From the facts of a candidate's trail to its case: everything here is recomputed, nothing is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from installers import environment, health, lock, project_install
+from installers.describe import describe
+from installers.interface import Refusal
+from installers.pythons import Python
+from miner.core.blobs import BlobStore
+from miner.core.ledger import fact_id
+from miner.core.reasons import Reason
+from miner.core.records import Candidate, Environment, Evidence, Fact, Recipe, ReleasePair, RunOutcome
+from miner.crawlers.candidate import compute_candidate, declared_files
+from miner.crawlers.interface import Rejection
+from miner.sandbox.outcomes import read_run
+from validators.excerpt import error_excerpt
+from validators.interface import Case, Negative
+from validators.verdict import verdict
+
+PAIR = "pair"
+LOOK_UP = "source.look_up"
+EXTRACT = "source.extract"
+IMAGE = "install.image"
+_ATTEMPTS = (lock.KIND, environment.KIND, project_install.KIND, health.KIND)
+BEFORE = "validate.before"
+AFTER = "validate.after"
+
+_STEP_REASONS = {
+    "apply-test": Reason.PATCH_DOES_NOT_APPLY,
+    "apply-gold": Reason.PATCH_DOES_NOT_APPLY,
+    "rebuild": Reason.REBUILD_FAILED,
+}
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reading a trail needs beside the facts: their blobs, and the interpreters that a recipe may choose."""
+
+    blobs: BlobStore
+    pythons: tuple[Python, ...]
+
+    def case(self, instance_id: str, trail: Sequence[Fact]) -> Case:
+        """Return the case that a trail makes, however far it goes."""
+        facts = {fact.key.kind: fact for fact in trail}
+        negatives = [self._negative(facts[kind]) for kind in (LOOK_UP, EXTRACT) if kind in facts and not facts[kind].ok]
+        candidate = self._candidate(facts)
+        if isinstance(candidate, Rejection):
+            negatives.append(Negative(code=candidate.reason, detail=candidate.detail))
+            candidate = None
+        recipe = self._recipe(candidate, facts) if candidate is not None else None
+        if isinstance(recipe, Refusal):
+            negatives.append(Negative(code=recipe.reason, detail=recipe.detail))
+            recipe = None
+        built = Environment.model_validate(facts[IMAGE].payload) if IMAGE in facts else None
+        refusal = _refusal(trail) if built is None else None
+        if refusal is not None:
+            negatives.append(self._negative(refusal))
+        before, after = (self._run(facts.get(kind), negatives) for kind in (BEFORE, AFTER))
+        return Case(
+            instance_id=instance_id,
+            negatives=tuple(negatives),
+            candidate=candidate,
+            recipe=recipe,
+            environment=built,
+            before=before,
+            after=after,
+            verdict=verdict(before, after) if before is not None and after is not None else None,
+            before_evidence=_where(facts.get(BEFORE)),
+            after_evidence=_where(facts.get(AFTER)),
+        )
+
+    def _candidate(self, facts: dict[str, Fact]) -> Candidate | Rejection | None:
+        looked_up, extracted = facts.get(LOOK_UP), facts.get(EXTRACT)
+        if looked_up is None or extracted is None or not extracted.ok:
+            return None
+        pair = ReleasePair.model_validate(looked_up.payload[PAIR])
+        return compute_candidate(pair, looked_up.payload, extracted.payload, extracted.blobs, self.blobs)
+
+    def _recipe(self, candidate: Candidate, facts: dict[str, Fact]) -> Recipe | Refusal:
+        """Return the recipe that the first rung gives for a candidate's base tree."""
+        extracted = facts[EXTRACT]
+        return describe(
+            declared_files(self.blobs, extracted.blobs["base_files"]),
+            extracted.payload["base_paths"],
+            self.pythons,
+            candidate.created_at,
+            candidate.test_files,
+            version=str(facts[LOOK_UP].payload[PAIR]["old"]),
+        )
+
+    def _negative(self, fact: Fact) -> Negative:
+        log = fact.logs.get("log") or fact.logs.get("events")
+        excerpt = error_excerpt(self.blobs.get_text(log)) if log is not None else ""
+        evidence = Evidence(fact=fact_id(fact.key), blob=log, excerpt=excerpt)
+        return Negative(code=Reason(fact.outcome), detail=str(fact.payload.get("detail", "")), evidence=(evidence,))
+
+    def _run(self, fact: Fact | None, negatives: list[Negative]) -> RunOutcome | None:
+        """Return what a run says; a patch or re-install that failed makes it a negative observation instead."""
+        if fact is None:
+            return None
+        ended = fact.payload["ended"]
+        steps = {step["name"]: step for step in fact.payload["steps"]}
+        if ended in _STEP_REASONS:
+            log = fact.logs[ended]
+            excerpt = error_excerpt(self.blobs.get_text(log))
+            side = fact.key.kind.removeprefix("validate.")
+            detail = f"step {ended} of the run {side} the gold patch ended with exit status {steps[ended]['exit_code']}"
+            evidence = Evidence(fact=fact_id(fact.key), blob=log, excerpt=excerpt)
+            negatives.append(Negative(code=_STEP_REASONS[ended], detail=detail, evidence=(evidence,)))
+            return None
+        events, first, second = (self._report(fact, name) for name in ("events", "collect-0", "collect-1"))
+        return read_run(
+            events or b"",
+            first,
+            second,
+            log=self.blobs.get_text(fact.logs["events"]) if "events" in fact.logs else "",
+            exit_status=steps["events"]["exit_code"] if "events" in steps else None,
+            limit=steps[ended]["limit"] if ended is not None else None,
+            truncated=bool(fact.payload["reports_cut"]),
+        )
+
+    def _report(self, fact: Fact, name: str) -> bytes | None:
+        digest = fact.logs.get(f"{name}.jsonl")
+        return self.blobs.get(digest) if digest is not None else None
+
+
+def _refusal(trail: Sequence[Fact]) -> Fact | None:
+    """Return why there is no environment: the attempt that came furthest, of equal modes the first.
+
+    Of locks the last counts: an earlier one may only have found that the project itself is among its dependencies.
+    """
+    failed = [fact for fact in trail if fact.key.kind in _ATTEMPTS and not fact.ok]
+    furthest = max((_ATTEMPTS.index(fact.key.kind) for fact in failed), default=None)
+    if furthest is None:
+        return None
+    equals = [fact for fact in failed if fact.key.kind == _ATTEMPTS[furthest]]
+    return equals[-1] if furthest == 0 else equals[0]
+
+
+def _where(fact: Fact | None) -> tuple[Evidence, ...]:
+    """Return where a run's terminal output is."""
+    return () if fact is None else (Evidence(fact=fact_id(fact.key), blob=fact.logs.get("events")),)

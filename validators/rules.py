@@ -1,0 +1,147 @@
+"""The rules of this pipeline, in stage order: each looks at what is known of a candidate and judges one thing.
+
+Thresholds come from the policy; nothing here measures. A rule of kind `step` says whether a step of the pipeline was
+done; the others compare a value with the policy or read the verdict of the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from miner.core.reasons import Reason, Stage
+from miner.core.records import Finding
+from miner.core.settings import Policy
+from validators.interface import Case, Judgement, Rule
+from validators.run_rules import broken, ended, flips, intact, ran, still_failing, unstable, vanished
+
+_UNMEASURED = Judgement("unmeasured")
+
+
+def _done(reached: Callable[[Case], object]) -> Callable[[Case, Policy], Judgement]:
+    """Return the function of a step: it was done if what it makes is there."""
+    return lambda case, _policy: Judgement("pass") if reached(case) is not None else _UNMEASURED
+
+
+def _test_files_changed(case: Case, _policy: Policy) -> Judgement:
+    if case.candidate is None:
+        return _UNMEASURED
+    files = case.candidate.test_files
+    if files and case.candidate.test_patch.strip():
+        return Judgement("pass", value=len(files), detail=f"test files changed: {_names(files)}")
+    return Judgement("fail", Reason.NO_TEST_CHANGE, 0, Reason.NO_TEST_CHANGE.meaning)
+
+
+def _gold_present(case: Case, _policy: Policy) -> Judgement:
+    if case.candidate is None:
+        return _UNMEASURED
+    if case.candidate.patch.strip():
+        return Judgement("pass", value=len(case.candidate.gold_files))
+    return Judgement("fail", Reason.NO_GOLD_CHANGE, 0, Reason.NO_GOLD_CHANGE.meaning)
+
+
+def _gold_files(case: Case, policy: Policy) -> Judgement:
+    if case.candidate is None:
+        return _UNMEASURED
+    count = len(case.candidate.gold_files)
+    detail = f"the gold patch touches {count} files, {policy.max_gold_files} are allowed"
+    return _at_most(count, policy.max_gold_files, Reason.TOO_MANY_FILES, detail)
+
+
+def _patch_size(case: Case, policy: Policy) -> Judgement:
+    if case.candidate is None:
+        return _UNMEASURED
+    count = len(case.candidate.patch.split("\n")) - 1
+    detail = f"the gold patch has {count} lines, {policy.max_patch_lines} are allowed"
+    return _at_most(count, policy.max_patch_lines, Reason.PATCH_TOO_LARGE, detail)
+
+
+def _statement_present(case: Case, policy: Policy) -> Judgement:
+    if case.candidate is None:
+        return _UNMEASURED
+    if case.candidate.statement.strip():
+        return Judgement("pass")
+    if policy.min_statement_chars == 0:
+        return Judgement("pass", detail="there is no statement, and the policy asks for none")
+    return Judgement("fail", Reason.NO_STATEMENT, detail=Reason.NO_STATEMENT.meaning)
+
+
+def _statement_length(case: Case, policy: Policy) -> Judgement:
+    if case.candidate is None:
+        return _UNMEASURED
+    count = len(case.candidate.statement.strip())
+    detail = f"the statement has {count} characters, the policy asks for {policy.min_statement_chars}"
+    if count >= policy.min_statement_chars:
+        return Judgement("pass", value=count, detail=detail)
+    return Judgement("fail", Reason.STATEMENT_TOO_SHORT, count, detail)
+
+
+def _at_most(count: int, limit: int, code: Reason, detail: str) -> Judgement:
+    return Judgement("fail", code, count, detail) if count > limit else Judgement("pass", value=count, detail=detail)
+
+
+def _names(names: tuple[str, ...], limit: int = 5) -> str:
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
+_candidate = _done(lambda case: case.candidate)
+_recipe = _done(lambda case: case.recipe)
+_environment = _done(lambda case: case.environment)
+_after = _done(lambda case: case.after)
+
+_ARCHIVE = (
+    Reason.HASH_MISMATCH,
+    Reason.ARCHIVE_CORRUPT,
+    Reason.ARCHIVE_ESCAPES,
+    Reason.ARCHIVE_TOO_LARGE,
+    Reason.ARCHIVE_SPECIAL_FILE,
+    Reason.ARCHIVE_NO_PROJECT,
+)
+_FOUND = (Reason.UNKNOWN_PACKAGE, Reason.UNKNOWN_VERSION, Reason.NO_SDIST)
+_BUILD = (Reason.BUILD_FAILED, Reason.BUILD_TIMEOUT, Reason.BUILD_LIMIT)
+_RUN = (Reason.RUN_TIMEOUT, Reason.RUN_OUT_OF_MEMORY, Reason.RUN_LIMIT, Reason.RUN_CRASHED)
+_FLIPS = (Reason.NOTHING_FAILS_BEFORE, Reason.TOO_FEW_FLIPS, Reason.FAILS_AFTER, Reason.ONLY_UNSTABLE_FLIPS)
+
+RULES: tuple[Rule, ...] = (
+    Rule("source-found", Stage.DISCOVER, _FOUND, _candidate, step=True),
+    Rule("archive-readable", Stage.EXTRACT, _ARCHIVE, _candidate, step=True),
+    Rule("test-files-present", Stage.SCREEN, (Reason.NO_TEST_FILES,), _candidate, step=True),
+    Rule("test-files-changed", Stage.SCREEN, (Reason.NO_TEST_CHANGE,), _test_files_changed),
+    Rule("gold-present", Stage.SCREEN, (Reason.NO_GOLD_CHANGE,), _gold_present),
+    Rule("gold-files", Stage.SCREEN, (Reason.TOO_MANY_FILES,), _gold_files),
+    Rule("patch-size", Stage.SCREEN, (Reason.PATCH_TOO_LARGE,), _patch_size),
+    Rule("statement-present", Stage.SCREEN, (Reason.NO_STATEMENT,), _statement_present),
+    Rule("statement-length", Stage.SCREEN, (Reason.STATEMENT_TOO_SHORT,), _statement_length),
+    Rule("setup-readable", Stage.INSTALL, (Reason.SETUP_UNREADABLE,), _recipe, step=True),
+    Rule("python-available", Stage.INSTALL, (Reason.NO_PYTHON,), _recipe, step=True),
+    Rule("lock-resolved", Stage.INSTALL, (Reason.LOCK_FAILED,), _environment, step=True),
+    Rule("environment-built", Stage.INSTALL, _BUILD, _environment, step=True),
+    Rule("project-installed", Stage.INSTALL, (Reason.PROJECT_INSTALL_FAILED,), _environment, step=True),
+    Rule("project-imports", Stage.INSTALL, (Reason.IMPORT_FAILED,), _environment, step=True),
+    Rule("pytest-usable", Stage.INSTALL, (Reason.PYTEST_UNUSABLE,), _environment, step=True),
+    Rule("tests-collect", Stage.INSTALL, (Reason.NOTHING_COLLECTED,), _environment, step=True),
+    Rule("edit-seen", Stage.INSTALL, (Reason.EDIT_NOT_SEEN,), _environment, step=True),
+    Rule("patches-apply", Stage.VALIDATE, (Reason.PATCH_DOES_NOT_APPLY,), _after, step=True),
+    Rule("rebuild-done", Stage.VALIDATE, (Reason.REBUILD_FAILED,), _after, step=True),
+    Rule("runs-ended", Stage.VALIDATE, _RUN, ended),
+    Rule("reports-intact", Stage.VALIDATE, (Reason.REPORT_DAMAGED,), intact),
+    Rule("something-ran", Stage.VALIDATE, (Reason.NOTHING_RAN,), ran),
+    Rule("ids-stable", Stage.VALIDATE, (), unstable),
+    Rule("fail-to-pass", Stage.VALIDATE, _FLIPS, flips),
+    Rule("fail-to-fail", Stage.VALIDATE, (), still_failing),
+    Rule("no-pass-to-fail", Stage.VALIDATE, (Reason.PASS_TO_FAIL,), broken),
+    Rule("none-vanished", Stage.VALIDATE, (Reason.TESTS_VANISHED,), vanished),
+)
+
+
+def evaluate(case: Case, policy: Policy) -> tuple[Finding, ...]:
+    """Return what each rule says about a case, in stage order."""
+    known = {negative.code for negative in case.negatives}
+    furthest = max((index for index, rule in enumerate(RULES) if known.intersection(rule.codes)), default=-1)
+    findings = []
+    for index, rule in enumerate(RULES):
+        finding = rule(case, policy)
+        if rule.step and index < furthest and finding.outcome == "unmeasured":
+            finding = rule.finding(Judgement("pass"))
+        findings.append(finding)
+    return tuple(findings)
