@@ -43,6 +43,7 @@ _BETWEEN_LOOKS_S = 0.3
 _NEAR = 0.9
 _FLOOD = 8  # a command that prints this many times what is kept of it is stopped
 _DISK_FLOOR = 512 * _MB  # with less than this left on the engine's disk, no result is to be trusted
+_FILES_FLOOR = 10_000
 
 _log = structlog.get_logger()
 
@@ -256,11 +257,18 @@ class DockerBox:
         if exit_code != 0:
             return None
         self._counters = parse_counters(b"".join(output).decode("utf-8", "replace"))
-        available = self._counters.disk_available
-        if available is not None and available < _DISK_FLOOR:
-            self.kill()
-            raise DiskFull(f"only {available // _MB} MB are left where the engine keeps its containers")
+        self._check_room(self._counters)
         return self._counters
+
+    def _check_room(self, counters: Counters) -> None:
+        """The engine's own disk is full: then nothing that a box says is to be trusted.
+
+        It also stops what the walk over a box's files does not see: deleted files that are still open, empty files.
+        """
+        space, files = counters.disk_available, counters.files_available
+        if (space is not None and space < _DISK_FLOOR) or (files is not None and 0 < files < _FILES_FLOOR):
+            self.kill()
+            raise DiskFull(f"{space} bytes and {files} files are left where the engine keeps its containers")
 
     def is_disk_full(self) -> bool:
         """Whether the box has written as much into its own layer as it may."""

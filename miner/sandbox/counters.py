@@ -7,6 +7,7 @@ and `memory.oom_control` of version 1.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 _FILES = (
@@ -21,10 +22,11 @@ _FILES = (
 )
 _SCRIPT = (
     'for file in {files}; do path="/sys/fs/cgroup/$file"; [ -r "$path" ] || continue; '
-    'while read -r line; do echo "$file $line"; done < "$path"; done; exec df -B1 --output=avail /'
+    'while read -r line; do echo "$file $line"; done < "$path"; done; exec df -B1 --output=avail,iavail /'
 )
 COMMAND = ("sh", "-c", _SCRIPT.format(files=" ".join(_FILES)))
 _NEAR = 0.98
+_NUMBER = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Counters:
         at_memory_limit: whether the box itself ran into its memory limit.
         pids_refused: how often a new process was refused.
         disk_available: free bytes where the engine keeps its containers; None if unknown.
+        files_available: how many files can still be made there; None if unknown.
     """
 
     oom_kills: int = 0
@@ -43,15 +46,20 @@ class Counters:
     pids_refused: int = 0
     memory_peak: int | None = None
     disk_available: int | None = None
+    files_available: int | None = None
 
 
 def parse_counters(text: str) -> Counters:
     """Read what `COMMAND` printed; what a kernel does not tell stays at zero or None."""
     values: dict[str, int] = {}
-    lines = text.splitlines()
-    for line in lines:
+    free: tuple[int, int] | None = None
+    for line in text.splitlines():
         *name, number = line.split() or [""]
-        if number.isdigit():
+        if not _NUMBER.fullmatch(number):
+            continue
+        if len(name) == 1 and _NUMBER.fullmatch(name[0]):
+            free = int(name[0]), int(number)
+        else:
             values[" ".join(name)] = int(number)
     peak = values.get("memory/memory.max_usage_in_bytes", values.get("memory.peak"))
     limit = values.get("memory/memory.limit_in_bytes", values.get("memory.max"))
@@ -61,5 +69,6 @@ def parse_counters(text: str) -> Counters:
         at_memory_limit=at_limit or values.get("memory.events oom", 0) > 0,
         pids_refused=values.get("pids/pids.events max", values.get("pids.events max", 0)),
         memory_peak=peak,
-        disk_available=values.get(""),
+        disk_available=free[0] if free else None,
+        files_available=free[1] if free else None,
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -49,15 +48,14 @@ def execute(
     """
     api = client.api
     made = api.exec_create(container, list(command), environment=dict(env), workdir=workdir, user=user)
-    with _started(api, made["Id"]) as response:
-        reader = _Reader(response.raw.read1, sink)
-        reader.start()
-        while not reader.ended.wait(_POLL_S):
-            if stop():
-                reader.finish(_DRAIN_S)
-                return None
-        if reader.error is not None:
-            raise reader.error
+    reader = _Reader(_start(api, made["Id"]), sink)
+    reader.start()
+    while not reader.ended.wait(_POLL_S):
+        if stop():
+            reader.finish(_DRAIN_S)
+            return None
+    if reader.error is not None:
+        raise reader.error
     while (state := api.exec_inspect(made["Id"]))["Running"]:  # it has closed its output and goes on
         if stop():
             return None
@@ -71,8 +69,7 @@ def _exit_code(state: Mapping[str, Any], container: str) -> int:
     return int(state["ExitCode"])
 
 
-@contextmanager
-def _started(api: docker.APIClient, exec_id: str) -> Iterator[requests.Response]:
+def _start(api: docker.APIClient, exec_id: str) -> requests.Response:
     """Start an exec; the answer's body is its framed output.
 
     The call is made without `Upgrade`, so that the answer is an ordinary body up to the end of the connection: the
@@ -80,21 +77,22 @@ def _started(api: docker.APIClient, exec_id: str) -> Iterator[requests.Response]
     """
     url = f"{api.base_url}/v{api.api_version}/exec/{exec_id}/start"
     body = {"Detach": False, "Tty": False}
-    with api.post(url, json=body, stream=True, timeout=(_START_TIMEOUT_S, None)) as response:
-        if response.status_code != HTTPStatus.OK:
-            raise APIError(response.text, response=response)
-        yield response
+    response = api.post(url, json=body, stream=True, timeout=(_START_TIMEOUT_S, None))
+    if response.status_code != HTTPStatus.OK:
+        raise APIError(response.text, response=response)
+    return response
 
 
 class _Reader(threading.Thread):
     """Reads the output in a thread, so that a command can be stopped whether it prints nothing or without end.
 
-    It never waits for anything but the engine: one whose output is not taken cannot kill the container either.
+    It never waits for anything but the engine: one whose output is not taken cannot kill the container either. Only it
+    closes the connection: to close one that another thread reads from would wait for an engine that hangs.
     """
 
-    def __init__(self, read: Callable[[int], bytes], sink: Callable[[bytes], None]) -> None:
+    def __init__(self, response: requests.Response, sink: Callable[[bytes], None]) -> None:
         super().__init__(daemon=True)
-        self._read = read
+        self._response = response
         self._sink: Callable[[bytes], None] | None = sink
         self._guard = threading.Lock()
         self.error: Exception | None = None
@@ -104,15 +102,18 @@ class _Reader(threading.Thread):
         """Read to the end."""
         frames = Frames()
         try:
-            while chunk := self._read(_CHUNK):
-                pieces = frames.feed(chunk)
-                with self._guard:
-                    for piece in pieces:
-                        if self._sink is not None:
-                            self._sink(piece)
+            with self._response:
+                while chunk := self._response.raw.read1(_CHUNK):
+                    self._take(frames.feed(chunk))
         except Exception as error:  # noqa: BLE001 - kept, and raised in the thread that asked
             self.error = error
         self.ended.set()
+
+    def _take(self, pieces: Iterable[bytes]) -> None:
+        with self._guard:
+            for piece in pieces:
+                if self._sink is not None:
+                    self._sink(piece)
 
     def finish(self, wait_s: float) -> None:
         """Wait a little for what is still on its way, then take nothing more."""

@@ -110,7 +110,8 @@ def _steps(run: _Run, request: TestRequest) -> None:
     if not tests:
         return
     for number in range(request.collections):
-        _next_second()
+        if number > 0:
+            _next_second()
         run.pytest(f"collect-{number}", request.project_dir, request.addopts, tests, ["--collect-only"], request.env)
     run.pytest("events", request.project_dir, request.addopts, tests, [], request.env)
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import socket
+import subprocess
+import sys
 import tarfile
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import docker
 import pytest
@@ -58,10 +64,11 @@ def test_counters_of_control_groups_version_1() -> None:
     counters = parse_counters(
         "memory/memory.oom_control oom_kill_disable 0\nmemory/memory.oom_control under_oom 0\n"
         "memory/memory.oom_control oom_kill 2\nmemory/memory.max_usage_in_bytes 268435456\n"
-        "memory/memory.limit_in_bytes 268435456\npids/pids.events max 7\n      Avail\n90000000000\n"
+        "memory/memory.limit_in_bytes 268435456\npids/pids.events max 7\n      Avail IFree\n90000000000 1600000\n"
     )
     assert (counters.oom_kills, counters.at_memory_limit, counters.pids_refused) == (2, True, 7)
     assert (counters.memory_peak, counters.disk_available) == (268435456, 90000000000)
+    assert counters.files_available == 1600000
 
 
 def test_counters_of_control_groups_version_2_tell_the_host_from_the_box() -> None:
@@ -247,3 +254,104 @@ def test_janitor_removes_what_a_killed_run_left_and_nothing_of_others(
         assert alive.run(["true"]).ok
     assert not names_of(docker_client, f"{OWNER}-dead")
     assert not docker_client.volumes.list(filters={"name": "swe-miner-test-abandoned"})
+
+
+_KILLED = """
+import sys, time, docker
+from miner.core.settings import load_settings
+from miner.sandbox.container import sandbox_container
+from miner.sandbox.network import egress
+from miner.sandbox.profile import profile_of
+image, owner = sys.argv[1:]
+client, settings = docker.from_env(), load_settings()
+profile = profile_of(settings, settings.measure.test, owner=owner)
+with egress(client, image, [], settings, owner=owner) as way:
+    with sandbox_container(client, image, profile, "killed", way) as box:
+        print("ready", flush=True)
+        box.run(["sleep", "600"])
+"""
+
+
+@pytest.mark.docker
+def test_janitor_removes_box_proxy_and_volume_of_a_program_that_was_killed(
+    docker_client: docker.DockerClient, base_image: BaseImage
+) -> None:
+    owner = f"{OWNER}-kill9"
+    command = [sys.executable, "-c", _KILLED, base_image.image, owner]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"ready\n"
+        program.kill()
+    assert clean(docker_client, owner) == 3
+    assert not names_of(docker_client, owner)
+
+
+class Relay:
+    """Stands between a client and the engine's socket, and can cut or freeze what goes through it."""
+
+    def __init__(self, path: Path, engine: str) -> None:
+        self._engine = engine
+        self._open: list[socket.socket] = []
+        self.frozen = False
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(32)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near = self._listener.accept()[0]
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(self._engine)
+                self._open += [near, far]
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self._copy, args=pair, daemon=True).start()
+
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                while self.frozen:
+                    time.sleep(0.1)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        """End as an engine does that dies: no connection lives on, no new one is taken."""
+        for end in (self._listener, *self._open):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def freeze(self) -> None:
+        """End as an engine does whose machine hangs: connections stay, nothing arrives."""
+        self.frozen = True
+
+
+@pytest.fixture
+def relay(docker_client: docker.DockerClient, tmp_path: Path) -> Iterator[Relay]:
+    engine = docker_client.api.adapters["http+docker://"].socket_path  # type: ignore[attr-defined] # of a UNIX socket
+    relay = Relay(tmp_path / "socket", engine)
+    yield relay
+    relay.cut()
+    clean(docker_client, f"{OWNER}-relay")
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("way", ["cut", "freeze"])
+def test_engine_that_dies_during_a_command_is_a_fault_and_never_a_failed_command(
+    base_image: BaseImage, settings: Settings, relay: Relay, tmp_path: Path, way: str
+) -> None:
+    profile = profile_of(settings, LIMITS, owner=f"{OWNER}-relay")
+    client = docker.DockerClient(base_url=f"unix://{tmp_path}/socket", timeout=3)
+
+    def use() -> None:
+        with sandbox_container(client, base_image.image, profile, "dying") as box:
+            threading.Timer(0.7, getattr(relay, way)).start()
+            box.run(["sleep", "30"], timeout_s=5)
+
+    started = time.monotonic()
+    with pytest.raises(InfrastructureFault) as caught:
+        use()
+    assert caught.value.reason in (Reason.DOCKER_UNAVAILABLE, Reason.DOCKER_ERROR)
+    assert time.monotonic() - started < 25

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from collections.abc import Iterator
 
 import docker
 import pytest
 
 from miner.core.settings import Limits, Settings
 from miner.sandbox.base_image import BaseImage
-from miner.sandbox.container import sandbox_container
+from miner.sandbox.container import DockerBox, sandbox_container
 from miner.sandbox.interface import ExecResult
 from miner.sandbox.profile import Profile, profile_of
 
@@ -32,6 +33,14 @@ def run(docker_client: docker.DockerClient, base_image: BaseImage, profile: Prof
             return box.run([program, "-c", script], timeout_s=timeout_s)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def lasting(docker_client: docker.DockerClient, base_image: BaseImage, settings: Settings) -> Iterator[DockerBox]:
+    """One box for all attacks that reach no bound."""
+    profile = profile_of(settings, LIMITS, owner=OWNER)
+    with sandbox_container(docker_client, base_image.image, profile, "lasting") as box:
+        yield box
 
 
 def test_process_bomb_is_stopped_and_named(run) -> None:
@@ -142,8 +151,8 @@ def test_keeper_cannot_be_killed(run) -> None:
         "su -c true",
     ],
 )
-def test_no_way_to_other_files_or_rights(run, script: str) -> None:
-    result = run(script)
+def test_no_way_to_other_files_or_rights(lasting: DockerBox, script: str) -> None:
+    result = lasting.run(["bash", "-c", script])
     assert result.exit_code != 0, result.text
     assert result.limit is None
 
