@@ -28,6 +28,8 @@ class ReleaseItem(Record):
         trail: the facts that the item was computed from, in the order in which they were used.
         test_command: runs tests in the image, in the project's folder; files or ids of tests are appended to it.
         lock_text: the locked requirements that the environment was installed from.
+        build_lock_text: the locked requirements that the project was built with.
+        dockerfile: the recipe for people.
         image_name: the name by which a registry finds the image; without one it is the local tag.
     """
 
@@ -42,6 +44,8 @@ class ReleaseItem(Record):
     verdict: Verdict | None = None
     test_command: str | None = None
     lock_text: str | None = None
+    build_lock_text: str | None = None
+    dockerfile: str | None = None
     image_name: str | None = None
 
     @property
@@ -84,6 +88,8 @@ class Task(Record):
     verdict: Verdict
     test_command: str
     lock_text: str
+    build_lock_text: str
+    dockerfile: str
     image_name: str
 
 

@@ -159,7 +159,8 @@ def _notes(trail: Iterable[Fact]) -> tuple[FactNote, ...]:
 
 
 def _task(item: ReleaseItem) -> Task:
-    names = ("candidate", "recipe", "environment", "verdict", "test_command", "lock_text")
+    texts = ("test_command", "lock_text", "build_lock_text", "dockerfile")
+    names = ("candidate", "recipe", "environment", "verdict", *texts)
     parts = {name: getattr(item, name) for name in names}
     if missing := [name for name, part in parts.items() if part is None]:
         raise ReleaseError(f"{item.instance_id} is accepted, but has no {', '.join(missing)}")

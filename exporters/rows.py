@@ -86,6 +86,8 @@ def _environment(task: Task) -> Row:
         "base_image_digest": environment.base_digest,
         "python": task.recipe.python,
         "requirements": clean(task.lock_text),
+        "build_requirements": clean(task.build_lock_text),
+        "dockerfile": clean(task.dockerfile),
         "lock_sha256": environment.lock_sha256,
         "install_mode": environment.mode.value,
     }

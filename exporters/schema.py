@@ -89,6 +89,8 @@ TASKS = Table(
         Column("base_image_digest", _TEXT, "Digest of the base image."),
         Column("python", _TEXT, "Version of Python in the image, `X.Y`."),
         Column("requirements", _TEXT, "The lock that the environment was installed from, whole."),
+        Column("build_requirements", _TEXT, "The lock that the project was built with, whole."),
+        Column("dockerfile", _TEXT, "A Dockerfile that documents the environment for people."),
         Column("lock_sha256", _TEXT, "sha256 of `requirements`."),
         Column("install_mode", _TEXT, "How the project was installed: `editable`, `normal` or `none`."),
         Column("workdir", _TEXT, "Folder of the repository in the image."),

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from installers import environment, health, lock, project_install
 from installers.describe import describe
 from installers.interface import Refusal
+from installers.ladder import environment_of, refusal_of
 from installers.pythons import Python
+from installers.target import with_target
 from miner.core.blobs import BlobStore
 from miner.core.ledger import fact_id
 from miner.core.reasons import Reason
-from miner.core.records import Candidate, Environment, Evidence, Fact, Recipe, ReleasePair, RunOutcome
+from miner.core.records import Candidate, Evidence, Fact, Recipe, ReleasePair, RunOutcome
 from miner.crawlers.candidate import compute_candidate, declared_files
 from miner.crawlers.interface import Rejection
 from miner.sandbox.outcomes import read_run
@@ -23,8 +24,6 @@ from validators.verdict import verdict
 PAIR = "pair"
 LOOK_UP = "source.look_up"
 EXTRACT = "source.extract"
-IMAGE = "install.image"
-_ATTEMPTS = (lock.KIND, environment.KIND, project_install.KIND, health.KIND)
 BEFORE = "validate.before"
 AFTER = "validate.after"
 
@@ -54,8 +53,7 @@ class Reader:
         if isinstance(recipe, Refusal):
             negatives.append(Negative(code=recipe.reason, detail=recipe.detail))
             recipe = None
-        built = Environment.model_validate(facts[IMAGE].payload) if IMAGE in facts else None
-        refusal = _refusal(trail) if built is None else None
+        refusal = refusal_of(trail)
         if refusal is not None:
             negatives.append(self._negative(refusal))
         before, after = (self._run(facts.get(kind), negatives) for kind in (BEFORE, AFTER))
@@ -64,7 +62,7 @@ class Reader:
             negatives=tuple(negatives),
             candidate=candidate,
             recipe=recipe,
-            environment=built,
+            environment=environment_of(trail),
             before=before,
             after=after,
             verdict=verdict(before, after) if before is not None and after is not None else None,
@@ -80,16 +78,20 @@ class Reader:
         return compute_candidate(pair, looked_up.payload, extracted.payload, extracted.blobs, self.blobs)
 
     def _recipe(self, candidate: Candidate, facts: dict[str, Fact]) -> Recipe | Refusal:
-        """Return the recipe that the first rung gives for a candidate's base tree."""
-        extracted = facts[EXTRACT]
-        return describe(
-            declared_files(self.blobs, extracted.blobs["base_files"]),
-            extracted.payload["base_paths"],
-            self.pythons,
-            candidate.created_at,
-            candidate.test_files,
-            version=str(facts[LOOK_UP].payload[PAIR]["old"]),
+        """Return the recipe that the first rung gives for a candidate's base tree, and what the change adds to it."""
+        extracted, pair = facts[EXTRACT], facts[LOOK_UP].payload[PAIR]
+        base, target = (
+            describe(
+                declared_files(self.blobs, extracted.blobs[f"{side}_files"]),
+                extracted.payload[f"{side}_paths"],
+                self.pythons,
+                candidate.created_at,
+                candidate.test_files,
+                version=str(pair[release]),
+            )
+            for side, release in (("base", "old"), ("target", "new"))
         )
+        return base if isinstance(base, Refusal) else with_target(base, target)
 
     def _negative(self, fact: Fact) -> Negative:
         log = fact.logs.get("log") or fact.logs.get("events")
@@ -125,19 +127,6 @@ class Reader:
     def _report(self, fact: Fact, name: str) -> bytes | None:
         digest = fact.logs.get(f"{name}.jsonl")
         return self.blobs.get(digest) if digest is not None else None
-
-
-def _refusal(trail: Sequence[Fact]) -> Fact | None:
-    """Return why there is no environment: the attempt that came furthest, of equal modes the first.
-
-    Of locks the last counts: an earlier one may only have found that the project itself is among its dependencies.
-    """
-    failed = [fact for fact in trail if fact.key.kind in _ATTEMPTS and not fact.ok]
-    furthest = max((_ATTEMPTS.index(fact.key.kind) for fact in failed), default=None)
-    if furthest is None:
-        return None
-    equals = [fact for fact in failed if fact.key.kind == _ATTEMPTS[furthest]]
-    return equals[-1] if furthest == 0 else equals[0]
 
 
 def _where(fact: Fact | None) -> tuple[Evidence, ...]:

@@ -6,7 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from miner.core.reasons import Reason, Stage
-from miner.core.records import Candidate, Environment, Evidence, Finding, Outcome, Recipe, Record, RunOutcome, Verdict
+from miner.core.records import (
+    Candidate,
+    Environment,
+    Evidence,
+    Finding,
+    Legible,
+    Outcome,
+    Recipe,
+    Record,
+    RunOutcome,
+    Verdict,
+)
 from miner.core.settings import Policy
 
 
@@ -48,7 +59,7 @@ class Fault(Record):
 
     code: Reason
     stage: Stage
-    detail: str = ""
+    detail: Legible = ""
     evidence: tuple[Evidence, ...] = ()
 
 

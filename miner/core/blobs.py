@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import fsspec
 import zstandard
 
-from miner.core.errors import DiskFull, InfrastructureFault
+from miner.core.errors import ConfigError, DiskFull, InfrastructureFault, is_disk_full
 from miner.core.hashing import sha256_bytes
 
 _LEVEL = 6
@@ -22,12 +22,20 @@ class BlobStore:
 
     Args:
         url: an fsspec URL or a local folder.
+
+    Raises:
+        ConfigError: nothing can be kept there.
     """
 
     def __init__(self, url: str) -> None:
         self._fs: Any
-        self._fs, self._root = fsspec.core.url_to_fs(url)
-        self._fs.makedirs(self._root, exist_ok=True)
+        try:
+            self._fs, self._root = fsspec.core.url_to_fs(url)
+            self._fs.makedirs(self._root, exist_ok=True)
+        except (OSError, ValueError, ImportError) as error:
+            raise ConfigError(
+                f"blobs cannot be kept at {url}: {error}", next_step="choose another `paths.work` or `paths.blobs_url`"
+            ) from error
 
     def _path(self, digest: str) -> str:
         return f"{self._root}/{digest[:2]}/{digest}.zst"
@@ -63,14 +71,14 @@ class BlobStore:
     def _write(self, digest: str, chunks: Iterable[bytes]) -> None:
         path = self._path(digest)
         part = f"{path}.{os.getpid()}-{threading.get_ident()}.part"
-        self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
         try:
+            self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             with self._fs.open(part, "wb") as file:
                 for chunk in chunks:
                     file.write(chunk)
             self._fs.mv(part, path)
         except OSError as error:
-            if error.errno == 28:
+            if is_disk_full(error):
                 raise DiskFull(f"no space left while writing blob {digest}") from error
             raise
         finally:

@@ -18,6 +18,8 @@ An exit code of 12 says that a run ended, but left candidates in the state "faul
 
 from __future__ import annotations
 
+import errno
+
 from miner.core.reasons import Reason
 
 EXIT_FAULTED = 12
@@ -103,6 +105,11 @@ class DiskFull(InfrastructureFault):
     exit_code = 9
     reason = Reason.DISK_FULL
     next_step = "free some space (`make clean`, `docker system prune`), then run the same command again"
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether an error of the operating system says that no space, or no quota, is left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def fault_of(reason: Reason, message: str) -> InfrastructureFault:

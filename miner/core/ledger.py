@@ -25,6 +25,8 @@ from miner.core.reasons import Reason
 from miner.core.records import Decision, Evidence, Fact, FactKey, Finding, State, Visibility
 from miner.core.settings import Settings
 
+_OTHER_FOLDER = "make its folder readable and writable, or choose another with `-c paths.work=...`"
+
 
 def fact_id(key: FactKey) -> str:
     """Return the id of a fact: the hash of its key."""
@@ -37,16 +39,20 @@ def content_hash(fact: Fact) -> str:
 
 
 class Ledger:
-    """A ledger at a SQLAlchemy URL; created and migrated on opening.
+    """A ledger at a SQLAlchemy URL; migrated on opening.
+
+    Args:
+        url: of the database.
+        create: make the file of a SQLite ledger if there is none.
 
     Raises:
-        LedgerError: the database is damaged, or newer than this program.
+        LedgerError: the database is missing, damaged, or newer than this program.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         self._file = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
         if self._file is not None:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            _prepare(self._file, create=create)
         self._engine = _engine(url)
         with _ledger_faults():
             migrate(self._engine)
@@ -63,7 +69,11 @@ class Ledger:
         if self._file is None:
             yield
             return
-        with self._file.with_suffix(".lock").open("w") as lock:
+        try:
+            lock = self._file.with_suffix(".lock").open("w")
+        except OSError as error:
+            raise LedgerError(f"{self._file.parent}: {error.strerror}", next_step=_OTHER_FOLDER) from error
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -93,13 +103,15 @@ class Ledger:
                     raise
 
     def find(self, key: FactKey) -> list[Fact]:
-        """Return a key's standing facts by ordinal, whatever its own ordinal; -1 includes tombstoned ones."""
-        query = select(t.facts).where(
-            *(t.facts.c[name] == getattr(key, name) for name in ("kind", "subject", "input_hash", "producer", "epoch"))
-        )
+        """Return a key's standing facts by ordinal, whatever its own ordinal; -1 includes tombstoned ones.
+
+        Facts of earlier epochs stand as well: what a raised epoch made doubtful has a tombstone (law 1).
+        """
+        same = (t.facts.c[name] == getattr(key, name) for name in ("kind", "subject", "input_hash", "producer"))
+        query = select(t.facts).where(*same, t.facts.c.epoch <= key.epoch)
         if key.ordinal != -1:
             query = query.where(t.facts.c.fact_id.not_in(select(t.tombstones.c.fact_id)))
-        return self._facts(query.order_by(t.facts.c.ordinal))
+        return self._facts(query.order_by(t.facts.c.epoch, t.facts.c.ordinal))
 
     def get(self, fact_id: str) -> Fact | None:
         """Return a fact by its id, tombstoned or not."""
@@ -275,6 +287,19 @@ class Ledger:
         self._engine.dispose()
 
 
+def _prepare(file: Path, *, create: bool) -> None:
+    """See that there is a folder for a ledger, or a ledger."""
+    try:
+        if create:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        elif not file.is_file():
+            raise LedgerError(
+                f"there is no ledger at {file}", next_step="check `paths.work`; `swe-miner run` makes one"
+            )
+    except OSError as error:
+        raise LedgerError(f"{file.parent}: {error.strerror}", next_step=_OTHER_FOLDER) from error
+
+
 def _engine(url: str) -> Engine:
     engine = create_engine(url)
     if engine.dialect.name == "sqlite":
@@ -295,7 +320,7 @@ def _ledger_faults() -> Iterator[None]:
     except OperationalError as error:
         if "disk is full" in str(error):
             raise DiskFull("no space left while writing the ledger") from error
-        raise LedgerError(f"the ledger cannot be used: {error.orig}") from error
+        raise LedgerError(f"the ledger cannot be used: {error.orig}", next_step=_OTHER_FOLDER) from error
     except DatabaseError as error:
         if isinstance(error, IntegrityError):
             raise

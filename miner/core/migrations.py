@@ -33,13 +33,20 @@ def migrate(engine: Engine) -> int:
     Raises:
         LedgerError: the database is newer than this program.
     """
-    with engine.begin() as connection:
+    with engine.connect() as connection:
         version = current_version(connection)
-        if version > len(MIGRATIONS):
-            raise LedgerError(f"the ledger has schema {version}, this program knows up to {len(MIGRATIONS)}")
-        for step in MIGRATIONS[version:]:
-            step(connection)
-        if version < len(MIGRATIONS):
-            connection.execute(schema_version.delete())
-            connection.execute(schema_version.insert().values(version=len(MIGRATIONS)))
+    if version > len(MIGRATIONS):
+        raise LedgerError(f"the ledger has schema {version}, this program knows up to {len(MIGRATIONS)}")
+    if version < len(MIGRATIONS):
+        _move_on(engine)
     return len(MIGRATIONS)
+
+
+def _move_on(engine: Engine) -> None:
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":  # whose driver would leave CREATE TABLE outside of the transaction
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        for step in MIGRATIONS[current_version(connection) :]:  # another process may have been faster
+            step(connection)
+        connection.execute(schema_version.delete())
+        connection.execute(schema_version.insert().values(version=len(MIGRATIONS)))

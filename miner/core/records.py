@@ -6,13 +6,29 @@ hashes (see `miner.core.hashing`). Times are aware UTC datetimes, sizes are byte
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from miner.core.reasons import Reason
+
+_ILLEGIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def legible(text: str) -> str:
+    r"""Return text that any database, file and terminal takes as it is.
+
+    Control characters, which a hostile log may aim at a terminal, and lone surrogates, which stand for bytes that are
+    not UTF-8, become their escapes (`\x1b`, `\udcff`).
+    """
+    return _ILLEGIBLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+Legible = Annotated[str, AfterValidator(legible)]
+"""Text for people that may quote what a project wrote or printed."""
 
 
 class Record(BaseModel):
@@ -90,7 +106,7 @@ class Evidence(Record):
 
     fact: str | None = None
     blob: str | None = None
-    excerpt: str = ""
+    excerpt: Legible = ""
 
 
 Outcome = Literal["pass", "fail", "unmeasured"]
@@ -104,7 +120,7 @@ class Finding(Record):
     outcome: Outcome
     code: Reason | None = None
     value: float | None = None
-    detail: str = ""
+    detail: Legible = ""
     evidence: tuple[Evidence, ...] = ()
 
 
@@ -129,7 +145,7 @@ class Decision(Record):
     state: State
     stage: str
     code: Reason | None = None
-    sentence: str
+    sentence: Legible
     evidence: tuple[Evidence, ...] = ()
     trail: tuple[str, ...] = ()
     final: bool = True

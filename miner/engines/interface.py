@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Protocol, TypeVar
 
 from miner.core.memo import Emit
@@ -15,7 +15,7 @@ Work = Callable[[Unit, Emit], Result]
 class Engine(Protocol[Unit, Result]):
     """Maps work over units."""
 
-    def map(self, work: Work[Unit, Result], units: Sequence[Unit], on_fact: Emit) -> Iterator[Result]:
+    def map(self, work: Work[Unit, Result], units: Sequence[Unit], on_fact: Emit) -> Generator[Result]:
         """Yield results as they come, in any order.
 
         Args:

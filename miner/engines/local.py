@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Generic
 
@@ -23,13 +24,24 @@ class LocalEngine(Generic[Unit, Result]):
         workers: how many units are worked on at once.
         stop: set from outside to end early; units that have not started are dropped, running ones see it at their
             next fact.
+        abort: called when the mapping ends early, so that no running unit waits for what will not come.
+        grace_s: how long running units are waited for when the mapping ends early; then they are left alone.
     """
 
-    def __init__(self, workers: int, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        workers: int,
+        stop: threading.Event,
+        abort: Callable[[], None] = lambda: None,
+        *,
+        grace_s: float = 10.0,
+    ) -> None:
         self._workers = workers
         self._stop = stop
+        self._abort = abort
+        self._grace_s = grace_s
 
-    def map(self, work: Work[Unit, Result], units: Sequence[Unit], on_fact: Emit) -> Iterator[Result]:
+    def map(self, work: Work[Unit, Result], units: Sequence[Unit], on_fact: Emit) -> Generator[Result]:
         """Yield results as they come; an exception of a unit or of `on_fact` ends the mapping."""
         inbox: queue.SimpleQueue[_Stored | Future[Result]] = queue.SimpleQueue()
 
@@ -55,15 +67,19 @@ class LocalEngine(Generic[Unit, Result]):
                         continue
                 else:
                     _store(on_fact, *message)
+        except BaseException:
+            self._abort()
+            raise
         finally:
             self._stop_all(pool, inbox)
 
     def _stop_all(self, pool: ThreadPoolExecutor, inbox: queue.SimpleQueue[_Stored | Future[Result]]) -> None:
-        """Drop what has not started, let running units end, and refuse facts that come too late."""
+        """Drop what has not started, let running units end for a while, and refuse facts that come too late."""
         pool.shutdown(wait=False, cancel_futures=True)
         ending = threading.Thread(target=pool.shutdown, daemon=True)
         ending.start()
-        while ending.is_alive():
+        end = time.monotonic() + self._grace_s
+        while ending.is_alive() and time.monotonic() < end:
             try:
                 message = inbox.get(timeout=0.05)
             except queue.Empty:

@@ -27,7 +27,7 @@ def read_pyproject(files: Mapping[str, bytes], path: str) -> list[Declarations]:
     notes: list[str] = []
     content = read_toml(files, path, notes)
     if path in files and notes:
-        return [Declarations(source=path, unreadable=notes[0], notes=tuple(notes))]
+        return [Declarations(source=path, unreadable=notes[-1], notes=tuple(notes))]
     standard = _standard(content, path, notes)
     found = [standard]
     tools = table(content, "tool", path, notes)

@@ -92,10 +92,28 @@ def ensure_base_image(client: docker.DockerClient, settings: Docker, cache: Path
     return base
 
 
+def known_base_image(settings: Docker, cache: Path) -> BaseImage | None:
+    """Return the base image that was built here before, without asking the engine for its architecture.
+
+    None where none was built, where images of several architectures were, and where the settings name an image.
+    """
+    if settings.base_image is not None:
+        return None
+    found = []
+    for record in cache.glob("*.json"):
+        base = BaseImage.model_validate_json(record.read_bytes())
+        if record == _record(settings, base.architecture, cache):
+            found.append(base)
+    return found[0] if len(found) == 1 else None
+
+
+def _record(settings: Docker, architecture: str, cache: Path) -> Path:
+    """Return where the record of an image is kept, by all that it depends on."""
+    return cache / f"{hash_of([BUILDER, settings.suite, settings.snapshot_epoch, base_packages(), architecture])}.json"
+
+
 def _built(settings: Docker, architecture: str, cache: Path) -> BaseImage:
-    packages = base_packages()
-    inputs = [BUILDER, settings.suite, settings.snapshot_epoch, packages, architecture]
-    record = cache / f"{hash_of(inputs)}.json"
+    packages, record = base_packages(), _record(settings, architecture, cache)
     if record.exists():
         base = BaseImage.model_validate_json(record.read_bytes())
         if all(source.open is not None for source in base.sources(cache)):

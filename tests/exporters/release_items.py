@@ -149,6 +149,8 @@ def accepted(
         "verdict": verdict(),
         "test_command": "python -m pytest -p no:cacheprovider",
         "lock_text": LOCK_TEXT,
+        "build_lock_text": "hatchling==1.21.0\n",
+        "dockerfile": "FROM scratch\n",
     }
     if "lock_text" in changes:
         values["environment"] = environment(lock_sha256=sha256_bytes(str(changes["lock_text"]).encode()))
@@ -229,6 +231,7 @@ class Store:
     def add(self, item: ReleaseItem) -> ReleaseItem:
         """Store a candidate; return it with the facts that now hold it."""
         names = {"visibility", "source", "candidate", "recipe", "environment", "verdict", "test_command"}
+        names |= {"build_lock_text", "dockerfile"}
         whole = fact(item.instance_id, "case", run=self.run)
         payload = item.model_dump(mode="json", include=names)
         blobs = {"lock": self.blobs.put_text(item.lock_text or "")}

@@ -56,6 +56,8 @@ def hidden(visibility: Visibility, state: State) -> ReleaseItem:
         verdict=verdict(fail_to_pass=("tests/zebrafish_test.py::test",)),
         test_command="pytest tests/zebrafish_test.py",
         lock_text="zebrafish_code==1\n",
+        build_lock_text="zebrafish_build==1\n",
+        dockerfile="RUN zebrafish\n",
     )
 
 

@@ -339,3 +339,11 @@ def test_any_set_of_negative_observations_gives_a_finding_for_each_rule(codes, c
     assert [found.rule for found in findings] == [rule.name for rule in RULES]
     for found in findings:
         assert (found.code is not None) == (found.outcome == "fail")
+
+
+def test_a_policy_that_asks_for_no_statement_takes_a_candidate_without_one():
+    silent = case(candidate=candidate(statement=""))
+    asked = [found.code for found in evaluate(silent, POLICY) if found.outcome == "fail"]
+    lenient = POLICY.model_copy(update={"min_statement_chars": 0})
+    assert Reason.NO_STATEMENT in asked
+    assert [found.code for found in evaluate(silent, lenient) if found.outcome == "fail"] == []

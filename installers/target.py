@@ -1,0 +1,32 @@
+"""What a change itself adds to the dependencies: its tests and its gold patch may need it, and runs have no network."""
+
+from __future__ import annotations
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from installers.interface import Refusal
+from miner.core.records import Recipe
+
+
+def with_target(base: Recipe, target: Recipe | Refusal) -> Recipe:
+    """Return the base's recipe with the requirements that only the target declares.
+
+    Whatever the base declares itself stays as it is there, so that the environment is the one of the base commit.
+
+    Args:
+        base: recipe of the base tree.
+        target: recipe of the target tree; a refusal adds nothing.
+    """
+    if isinstance(target, Refusal):
+        return base
+    known = {_name(line) for line in base.requirements} | {canonicalize_name(base.distribution)}
+    added = tuple(line for line in target.requirements if _name(line) not in known)
+    if not added:
+        return base
+    sources = tuple(f"{line} <- the change itself" for line in added)
+    return base.model_copy(update={"requirements": (*base.requirements, *added), "sources": (*base.sources, *sources)})
+
+
+def _name(requirement: str) -> str:
+    return canonicalize_name(Requirement(requirement).name)

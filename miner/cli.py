@@ -1,0 +1,192 @@
+"""The command line: each verb builds its objects and calls one job."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import structlog
+import typer
+from pydantic import BaseModel
+
+from exporters.schema import schema_docs
+from miner.core.blobs import BlobStore
+from miner.core.errors import EXIT_FAULTED, MachineError, SweMinerError
+from miner.core.generated import reasons_page
+from miner.core.ledger import Ledger
+from miner.core.settings import Settings, load_settings
+from miner.jobs import audit, monthly, release
+from miner.jobs.funnel import funnel as count_funnel
+from miner.jobs.render import checks_text, decision_line, funnel_text, remeasured_text, summary_text
+from miner.sandbox import doctor as machine_doctor
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+docs = typer.Typer(no_args_is_help=True, help="Print documents that are generated from the code.")
+releases = typer.Typer(no_args_is_help=True, help="Regenerate a release.")
+app.add_typer(docs, name="docs", hidden=True)
+app.add_typer(releases, name="release")
+
+Config = Annotated[Path | None, typer.Option("--config", help="A TOML file whose values win over configs/*.toml.")]
+Overrides = Annotated[list[str] | None, typer.Option("-c", metavar="KEY=VALUE", help="One setting; may be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def _settings(config: Path | None, overrides: list[str] | None) -> Settings:
+    return load_settings(config, overrides or ())
+
+
+def _say(value: Any, text: str, *, as_json: bool) -> None:
+    """Print a result for a program or for a person."""
+    if as_json:
+        typer.echo(json.dumps(_plain(value), indent=2))
+    else:
+        typer.echo(text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+@app.command()
+def run(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Mine: find candidates, build environments, validate, and write a release."""
+    summary = monthly.run(_settings(config, overrides), quiet=as_json)
+    _say(summary, summary_text(summary), as_json=as_json)
+    raise typer.Exit(EXIT_FAULTED if summary.faulted else 0)
+
+
+@app.command()
+def why(
+    instance_id: str,
+    log: Annotated[str | None, typer.Option(help="Print a whole log or blob by the beginning of its digest.")] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain one candidate: every finding in order, with evidence."""
+    settings = _settings(config, overrides)
+    account = audit.why(Ledger(settings.paths.ledger, create=False), instance_id)
+    if log is not None:
+        typer.echo(audit.open_log(account, BlobStore(settings.paths.blobs), log), nl=False)
+        return
+    _say(account, audit.account_text(account), as_json=as_json)
+
+
+@app.command()
+def funnel(
+    ids: Annotated[bool, typer.Option("--ids", help="List every candidate with its decision.")] = False,
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where candidates stopped, in counts that add up."""
+    decisions = audit.decisions(Ledger(_settings(config, overrides).paths.ledger, create=False))
+    if ids:
+        _say(decisions, "\n".join(map(decision_line, decisions)), as_json=as_json)
+        return
+    stages = count_funnel(decisions)
+    _say(stages, funnel_text(stages), as_json=as_json)
+
+
+@app.command()
+def doctor(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Check this machine: each thing ok or not, and what to do about it."""
+    checks = machine_doctor.checks(_settings(config, overrides))
+    _say(checks, checks_text(checks), as_json=as_json)
+    raise typer.Exit(0 if all(check.ok for check in checks) else MachineError.exit_code)
+
+
+@app.command()
+def invalidate(
+    producer: str,
+    why: Annotated[str, typer.Option(help="What was wrong; stands in the ledger.")],
+    epoch: Annotated[int | None, typer.Option(help="Only facts of this epoch.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only facts of this kind.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only facts about this subject.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count.")] = False,
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a producer's facts out of use; nothing is deleted, and `remeasure` measures them again."""
+    ledger = Ledger(_settings(config, overrides).paths.ledger, create=False)
+    with ledger.exclusive():
+        facts = ledger.invalidate(why=why, producer=producer, epoch=epoch, kind=kind, subject=subject, dry_run=dry_run)
+    _say(facts, f"{len(facts)} facts {'would be' if dry_run else 'are'} out of use", as_json=as_json)
+
+
+@app.command()
+def remeasure(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Measure what was invalidated again, and compare old against new."""
+    changes = monthly.remeasure(_settings(config, overrides), quiet=as_json)
+    _say(changes, remeasured_text(changes), as_json=as_json)
+
+
+@releases.command("rebuild")
+def rebuild(
+    lock: Annotated[Path, typer.Argument(help="The release.lock of the release to rebuild.")],
+    out: Annotated[Path, typer.Option(help="Folder for the rebuilt release.")],
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build a release again, to the byte, from its release.lock and the ledger."""
+    built = release.rebuild(_settings(config, overrides), lock, out)
+    text = f"{built.folder}: {built.accepted} tasks, {built.rejected} rejected, every byte as {lock.name} names it"
+    _say({"folder": str(built.folder), "tasks": built.accepted, "rejected": built.rejected}, text, as_json=as_json)
+
+
+@docs.command("schema")
+def docs_schema() -> None:
+    """Print docs/schema.md."""
+    typer.echo(schema_docs(), nl=False)
+
+
+@docs.command("reasons")
+def docs_reasons() -> None:
+    """Print docs/reasons.md."""
+    typer.echo(reasons_page(), nl=False)
+
+
+def _refuse_clash() -> None:
+    """Refuse to start where another package took one of our import names."""
+    clash = machine_doctor.import_clash()
+    if clash is not None:
+        raise MachineError(clash, next_step="install swe-miner into an environment of its own: `make setup`")
+
+
+def _leave(status: int) -> NoReturn:
+    """End the program, without waiting for workers that still wait for the network: they have nothing to lose."""
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+def main() -> None:
+    """Run the command line; the one place where an error becomes a message and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character still gets the rest
+            stream.reconfigure(errors="backslashreplace")
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    try:
+        _refuse_clash()
+        app()
+    except SweMinerError as error:
+        typer.echo(f"error: {error}\nnext: {error.next_step}", err=True)
+        _leave(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(0)
+    except Exception:  # noqa: BLE001 - the last handler: a bug is shown whole, with its own exit code
+        traceback.print_exc()
+        typer.echo("error: a bug in swe-miner; the ledger keeps everything that was completed", err=True)
+        _leave(SweMinerError.exit_code)

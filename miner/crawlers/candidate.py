@@ -1,0 +1,88 @@
+"""The candidate that the facts of a release pair make: statement, links and split, computed from what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from miner.core.blobs import BlobStore
+from miner.core.records import Candidate, ReleasePair
+from miner.crawlers.changelog import Statement, decode, find_statement
+from miner.crawlers.git_repo import Change
+from miner.crawlers.interface import Rejection
+from miner.crawlers.links import find_links, repositories_of
+from miner.crawlers.releases import instance_id, sdists
+from miner.crawlers.split import Split, reject_split, split_change
+from miner.project.pytest_config import read_pytest_config
+
+Payload = Mapping[str, Any]
+
+
+def declared_files(blobs: BlobStore, digest: str) -> dict[str, bytes]:
+    """Return the declaration files of a tree, path -> bytes, from the blob `base_files` or `target_files`."""
+    return {path: text.encode("utf-8", "surrogateescape") for path, text in _json_blob(blobs, digest).items()}
+
+
+def _json_blob(blobs: BlobStore, digest: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(blobs.get(digest))
+    return value
+
+
+def split_of(extracted: Payload, digests: Mapping[str, str], blobs: BlobStore) -> Split:
+    """Compute the split of an extracted pair."""
+    config = read_pytest_config(declared_files(blobs, digests["target_files"]))
+    return split_change(
+        blobs.get(digests["diff"]),
+        [Change.model_validate(change) for change in extracted["changes"]],
+        base_paths=extracted["base_paths"],
+        target_paths=extracted["target_paths"],
+        python_files=config.python_files,
+        testpaths=config.testpaths,
+    )
+
+
+def statement_of(pair: ReleasePair, digests: Mapping[str, str], blobs: BlobStore) -> Statement | None:
+    """Compute the statement of an extracted pair."""
+    texts = _json_blob(blobs, digests["changelog"])
+    old, new = (
+        {path: decode(text.encode("utf-8", "surrogateescape"))[0] for path, text in texts[key].items()}
+        for key in ("old", "new")
+    )
+    return find_statement(new, old, pair.new)
+
+
+def compute_candidate(
+    pair: ReleasePair, looked_up: Payload, extracted: Payload, digests: Mapping[str, str], blobs: BlobStore
+) -> Candidate | Rejection:
+    """Return the candidate that the two facts of a pair make, or why they make none.
+
+    A missing statement is no reason here: the candidate's is empty then, and a rule says so.
+    """
+    split = split_of(extracted, digests, blobs)
+    rejection = reject_split(split, extracted["target_paths"])
+    if rejection is not None:
+        return rejection
+    statement = statement_of(pair, digests, blobs)
+    metadata = declared_files(blobs, digests["target_files"]).get("PKG-INFO", b"").decode("utf-8", "replace")
+    return Candidate(
+        instance_id=instance_id(pair),
+        source="pypi",
+        repo=f"pypi/{canonicalize_name(pair.name)}",
+        version=str(Version(pair.new)),
+        base_commit=extracted["base_commit"],
+        base_tree=extracted["base_tree"],
+        target_tree=extracted["target_tree"],
+        created_at=sdists(looked_up)[1].uploaded_at,
+        patch=split.gold_patch.decode("utf-8", "surrogateescape"),
+        test_patch=split.test_patch.decode("utf-8", "surrogateescape"),
+        statement=statement.text if statement else "",
+        links=find_links(statement.text, statement.path, first_line=statement.line, own=repositories_of(metadata))
+        if statement
+        else (),
+        test_files=split.test_files,
+        gold_files=split.gold_files,
+    )

@@ -1,0 +1,239 @@
+"""What of a repository goes into an image, as a tar file: the same bytes for the same commit on every machine.
+
+The pack and the index are written here and not by git: git's own depend on the versions of git and zlib.
+Formats: https://git-scm.com/docs/gitformat-pack and https://git-scm.com/docs/gitformat-index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import tarfile
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from miner.core.errors import InfrastructureFault
+from miner.crawlers.git_repo import ATTRIBUTES, GitRepo, TreeFile
+
+BRANCH = "main"
+_STORED = 0xFFFF  # the longest stored block of DEFLATE (RFC 1951, 3.2.4)
+_TYPES = {"commit": 1, "tree": 2, "blob": 3}
+# Only time and size of a file are compared, whole seconds: all that a tar file can carry into an image.
+_GIT_CONFIG = b"""[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = true
+\ttrustctime = false
+\tcheckStat = minimal
+"""
+# What installing and testing leave behind; a tracked file is never ignored.
+_EXCLUDE = b"""__pycache__/
+*.py[cod]
+*.so
+*.egg-info/
+.eggs/
+/build/
+.pytest_cache/
+.hypothesis/
+.coverage
+"""
+
+
+@dataclass(frozen=True)
+class _Object:
+    kind: str
+    data: bytes
+
+    @property
+    def oid(self) -> str:
+        """The object's id, computed from its bytes."""
+        head = f"{self.kind} {len(self.data)}\0".encode()
+        return hashlib.sha1(head + self.data, usedforsecurity=False).hexdigest()
+
+
+class _Tar:
+    """A deterministic tar file: sorted by its writer, one owner, one time."""
+
+    def __init__(self, out: BinaryIO, owner: tuple[int, int]) -> None:
+        self._owner = owner
+        # GNU: a name keeps its bytes, whatever they are
+        self._tar = tarfile.open(  # noqa: SIM115 - closed by `close`
+            fileobj=out, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8", errors="surrogateescape"
+        )
+        self._folders: set[str] = set()
+
+    def add(self, path: str, mode: str, data: bytes, mtime: int) -> None:
+        """Write a file or link, and before it the folders above it that are not written yet."""
+        self.folder(path.rpartition("/")[0], mtime)
+        info = self._info(path, mtime, 0o755 if mode == "100755" else 0o644)
+        if mode == "120000":
+            info.type, info.mode = tarfile.SYMTYPE, 0o777
+            info.linkname = data.decode("utf-8", "surrogateescape")
+            self._tar.addfile(info)
+        else:
+            info.size = len(data)
+            self._tar.addfile(info, io.BytesIO(data))
+
+    def folder(self, path: str, mtime: int) -> None:
+        """Write a folder and those above it."""
+        if not path or path in self._folders:
+            return
+        self.folder(path.rpartition("/")[0], mtime)
+        self._folders.add(path)
+        info = self._info(path, mtime, 0o755)
+        info.type = tarfile.DIRTYPE
+        self._tar.addfile(info)
+
+    def _info(self, path: str, mtime: int, mode: int) -> tarfile.TarInfo:
+        info = tarfile.TarInfo(path)
+        info.uid, info.gid = self._owner
+        info.mtime, info.mode = mtime, mode
+        return info
+
+    def close(self) -> None:
+        """Write the end of the archive."""
+        self._tar.close()
+
+
+def export_tree(
+    repo: GitRepo,
+    commit: str,
+    out: BinaryIO,
+    *,
+    paths: Collection[str] | None = None,
+    owner: tuple[int, int] = (0, 0),
+) -> None:
+    """Write files of a commit as a tar file; the tree's `export-ignore` and `export-subst` have no effect.
+
+    Args:
+        repo: where the commit is.
+        commit: its id.
+        out: takes the bytes.
+        paths: the files to take; all of them by default.
+        owner: user and group id of everything in the tar file.
+    """
+    when = _time_of(repo, commit)
+    tar = _Tar(out, owner)
+    wanted = [file for file in repo.files(commit) if paths is None or file.path in paths]
+    for file, data in repo.blobs(wanted):
+        tar.add(file.path, file.mode, data, when)
+    tar.close()
+
+
+def pack_single_commit(repo: GitRepo, commit: str, out: BinaryIO, *, owner: tuple[int, int] = (0, 0)) -> None:
+    """Write a work tree and its `.git` as a tar file: this one commit, no remote, no reflog, nothing after it.
+
+    `git status` is clean at once where the files keep the times that the tar file gives them. The tree's own attributes
+    are overruled by `.git/info/attributes`, so that a patch meets the exact bytes.
+
+    Args:
+        repo: where the commit is; it must have no parent.
+        commit: its id.
+        out: takes the bytes.
+        owner: user and group id of everything in the tar file.
+
+    Raises:
+        InfrastructureFault: an object is missing or damaged, or the commit has a parent.
+    """
+    when = _time_of(repo, commit)
+    files = repo.files(commit)
+    objects = _objects(repo, commit, files)
+    tar = _Tar(out, owner)
+    pack, pack_index, name = _pack(objects)
+    inside = {
+        "HEAD": f"ref: refs/heads/{BRANCH}\n".encode(),
+        "config": _GIT_CONFIG,
+        "index": _index(files, when),
+        "info/attributes": ATTRIBUTES,
+        "info/exclude": _EXCLUDE,
+        f"objects/pack/pack-{name}.idx": pack_index,
+        f"objects/pack/pack-{name}.pack": pack,
+        f"refs/heads/{BRANCH}": f"{commit}\n".encode(),
+    }
+    # One second younger than the files: an index as old as a file makes git read that file again.
+    for path, data in inside.items():
+        tar.add(f".git/{path}", "100644", data, when + 1)
+    for file in files:
+        tar.add(file.path, file.mode, objects[file.oid].data, when)
+    tar.close()
+
+
+def _time_of(repo: GitRepo, commit: str) -> int:
+    committer = next(line for line in repo.objects([commit])[0].split(b"\n") if line.startswith(b"committer "))
+    return int(committer.split(b" ")[-2])
+
+
+def _objects(repo: GitRepo, commit: str, files: Iterable[TreeFile]) -> Mapping[str, _Object]:
+    """Return every object of a commit by its id, each checked against it."""
+    listed = repo.run("ls-tree", "-r", "-t", "-d", "-z", "--full-tree", commit).split(b"\0")
+    trees = [repo.tree_of(commit), *(line.split()[2].decode() for line in listed if line)]
+    found = {commit: _Object("commit", repo.objects([commit])[0])}
+    found.update({oid: _Object("tree", data) for oid, data in zip(trees, repo.objects(trees), strict=True)})
+    found.update({file.oid: _Object("blob", data) for file, data in repo.blobs(files)})
+    for oid, item in found.items():
+        if item.oid != oid:
+            raise InfrastructureFault(f"object {oid} in {repo.path.name} is damaged")
+    if b"\nparent " in found[commit].data.partition(b"\n\n")[0]:
+        raise InfrastructureFault(f"commit {commit} has a parent, so it cannot stand alone")
+    return found
+
+
+def _pack(objects: Mapping[str, _Object]) -> tuple[bytes, bytes, str]:
+    """Return a pack, its index (version 2) and the name of both."""
+    pack = bytearray(b"PACK" + struct.pack(">LL", 2, len(objects)))
+    offsets: dict[str, int] = {}
+    checks: dict[str, int] = {}
+    for oid in sorted(objects):
+        item = objects[oid]
+        packed = _size_header(_TYPES[item.kind], len(item.data)) + _stored(item.data)
+        offsets[oid], checks[oid] = len(pack), zlib.crc32(packed)
+        pack += packed
+    pack += hashlib.sha1(pack, usedforsecurity=False).digest()
+    counts = [sum(int(oid[:2], 16) <= first for oid in objects) for first in range(256)]
+    index = bytearray(b"\377tOc" + struct.pack(">L", 2) + struct.pack(">256L", *counts))
+    index += b"".join(bytes.fromhex(oid) for oid in offsets)
+    index += b"".join(struct.pack(">L", check) for check in checks.values())
+    index += b"".join(struct.pack(">L", offset) for offset in offsets.values())
+    index += pack[-20:]
+    index += hashlib.sha1(index, usedforsecurity=False).digest()
+    return bytes(pack), bytes(index), pack[-20:].hex()
+
+
+def _size_header(kind: int, size: int) -> bytes:
+    """Return the head of a packed object: its type and size in groups of 4, then 7 bits."""
+    byte, size = kind << 4 | size & 15, size >> 4
+    head = bytearray()
+    while size:
+        head.append(byte | 128)
+        byte, size = size & 127, size >> 7
+    head.append(byte)
+    return bytes(head)
+
+
+def _stored(data: bytes) -> bytes:
+    """Return a zlib stream (RFC 1950) that holds the data as it is."""
+    return b"\x78\x01" + b"".join(_blocks(data)) + struct.pack(">L", zlib.adler32(data))
+
+
+def _blocks(data: bytes) -> Iterator[bytes]:
+    for start in range(0, max(len(data), 1), _STORED):
+        block = data[start : start + _STORED]
+        last = start + _STORED >= len(data)
+        yield struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF) + block
+
+
+def _index(files: Iterable[TreeFile], when: int) -> bytes:
+    """Return an index (version 2) that says of each file what the tar file makes true."""
+    ordered = sorted(files, key=lambda file: file.path.encode("utf-8", "surrogateescape"))
+    index = bytearray(b"DIRC" + struct.pack(">LL", 2, len(ordered)))
+    for file in ordered:
+        path = file.path.encode("utf-8", "surrogateescape")
+        stat = (when, 0, when, 0, 0, 0, int(file.mode, 8), 0, 0, file.size)
+        entry = struct.pack(">10L", *stat) + bytes.fromhex(file.oid) + struct.pack(">H", min(len(path), 0xFFF)) + path
+        index += entry + b"\0" * (8 - len(entry) % 8)
+    index += hashlib.sha1(index, usedforsecurity=False).digest()
+    return bytes(index)

@@ -1,0 +1,268 @@
+"""Bare repositories, written and read by git's plumbing alone: no checkout, hook, filter, attribute or user setting.
+
+Renames are never detected: a rename split into a deletion and an addition can go to two patches, a rename cannot, and
+what git calls a rename depends on a threshold and on the other files of the diff.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import git
+
+from miner.core.errors import DiskFull, InfrastructureFault, MachineError
+from miner.core.records import Record
+from miner.crawlers.archive import Entry
+
+IDENTITY = "swe-miner <swe-miner@localhost>"
+ATTRIBUTES = b"* -text !eol !ident !filter !diff !working-tree-encoding !whitespace\n"  # wins over the tree's own
+_BATCH_BYTES = 64 << 20
+_ENV = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_COUNT": "0",
+    "GIT_CONFIG_PARAMETERS": "",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_DIFF_OPTS": "",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+_CONFIG = ("core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.quotePath=true", "gc.auto=0")
+_CHANGES = ("diff-tree", "-r", "--no-renames", "--full-index")
+_PATCH = (
+    "--patch",
+    "--binary",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--diff-algorithm=myers",
+    "--unified=3",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+)
+
+
+class Change(Record):
+    """One path that differs between two commits. Status: A, D, M, or T where a file became a link or the reverse."""
+
+    status: str
+    path: str
+    old_mode: str
+    new_mode: str
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """One file or link of a commit."""
+
+    path: str
+    mode: str
+    oid: str
+    size: int
+
+
+class GitRepo:
+    """A bare repository.
+
+    Args:
+        path: its git directory, which exists.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._git = git.Git(str(path))
+        self._git.update_environment(**_ENV, GIT_OBJECT_DIRECTORY=str(path / "objects"), GIT_COMMON_DIR=str(path))
+
+    @classmethod
+    def create(cls, path: Path) -> GitRepo:
+        """Make an empty bare repository; its HEAD stays unborn, so that no version of git reads attributes from it."""
+        path.mkdir(parents=True)
+        repo = cls(path)
+        options = ("--bare", "--quiet", "--template=", "--object-format=sha1", "--initial-branch=none")
+        repo.run("init", *options)
+        (path / "info").mkdir(exist_ok=True)
+        (path / "info" / "attributes").write_bytes(ATTRIBUTES)
+        return repo
+
+    def run(self, *args: str, stdin: bytes = b"") -> bytes:
+        """Run one git command and return its output.
+
+        Raises:
+            InfrastructureFault: it failed, or it complained on its error output while its exit code said success.
+        """
+        config = [word for setting in _CONFIG for word in ("-c", setting)]
+        with tempfile.TemporaryFile() as feed:
+            feed.write(stdin)
+            feed.seek(0)
+            try:
+                status, out, err = self._git.execute(
+                    ["git", f"--git-dir={self.path}", *config, *args],
+                    istream=feed,
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                )
+            except git.GitCommandNotFound as error:
+                raise MachineError("git is not installed") from error
+        return _checked(args[0], status, out, str(err))
+
+    def write_commit(
+        self, branch: str, entries: Mapping[str, Entry], *, when: datetime, message: str, parent: str | None = None
+    ) -> str:
+        """Write a tree as the next commit of a branch and return its id, which depends on the arguments alone."""
+        feed = b"".join(_fast_import(branch, entries, when, message, parent))
+        self.run("-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--done", "--date-format=raw", stdin=feed)
+        return self.commit_of(f"refs/heads/{branch}")
+
+    def commit_of(self, ref: str) -> str:
+        """Return the id of the commit that a reference names."""
+        return self.run("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}").decode().strip()
+
+    def tree_of(self, commit: str) -> str:
+        """Return the id of a commit's tree."""
+        return self.run("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}").decode().strip()
+
+    def files(self, commit: str) -> tuple[TreeFile, ...]:
+        """Return every file and link of a commit, sorted by the bytes of its path."""
+        listed = self.run("ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+        return tuple(_tree_file(line) for line in listed.split(b"\0") if line)
+
+    def blobs(self, files: Iterable[TreeFile]) -> Iterator[tuple[TreeFile, bytes]]:
+        """Yield files with their content, in order.
+
+        Raises:
+            InfrastructureFault: an object is missing or damaged.
+        """
+        batch: list[TreeFile] = []
+        for file in files:
+            batch.append(file)
+            if sum(item.size for item in batch) > _BATCH_BYTES:
+                yield from zip(batch, self.objects([item.oid for item in batch]), strict=True)
+                batch = []
+        yield from zip(batch, self.objects([item.oid for item in batch]), strict=True)
+
+    def objects(self, oids: Sequence[str]) -> list[bytes]:
+        """Return the raw content of objects, in order."""
+        if not oids:
+            return []
+        out = self.run("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode())
+        found, at = [], 0
+        for oid in oids:
+            end = out.find(b"\n", at)
+            head = out[at:end].split(b" ")
+            if end < 0 or len(head) != 3 or head[0].decode() != oid:
+                raise InfrastructureFault(f"object {oid} is missing from {self.path.name}")
+            size = int(head[2])
+            found.append(out[end + 1 : end + 1 + size])
+            at = end + 1 + size + 1
+        return found
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """Return one file of a commit, or None where there is none."""
+        file = next((file for file in self.files(commit) if file.path == path), None)
+        return None if file is None else self.objects([file.oid])[0]
+
+    def changes(self, base: str, target: str) -> tuple[Change, ...]:
+        """Return the paths that differ, in the order in which the diff shows them."""
+        fields = self.run(*_CHANGES, "--raw", "-z", base, target).split(b"\0")
+        pairs = zip(fields[0::2], fields[1::2], strict=False)
+        return tuple(_change(meta, path) for meta, path in pairs)
+
+    def diff(self, base: str, target: str) -> bytes:
+        """Return git's own binary-safe diff of two commits."""
+        return self.run(*_CHANGES, *_PATCH, base, target)
+
+
+def make_repo(path: Path, fill: Iterable[tuple[str, Mapping[str, Entry], datetime, str]]) -> GitRepo:
+    """Make a repository with one commit after another, each with a branch of its own, and move it to its name whole.
+
+    Args:
+        path: its git directory; a repository that is there already is replaced.
+        fill: branch, entries, date and message of each commit.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        repo = GitRepo.create(part / "new")
+        parent = None
+        for branch, entries, when, message in fill:
+            parent = repo.write_commit(branch, entries, when=when, message=message, parent=parent)
+        if path.exists():
+            path.rename(part / "old")
+        repo.path.rename(path)
+    finally:
+        shutil.rmtree(part)
+    return GitRepo(path)
+
+
+_COMPLAINT = re.compile(r"^(?:error|fatal)[: ]|unable to read|No space left", re.MULTILINE)
+
+
+def _checked(command: str, status: int, out: object, err: str) -> bytes:
+    if "No space left on device" in err:
+        raise DiskFull(f"no space left while git {command} ran")
+    if status or _COMPLAINT.search(err):
+        raise InfrastructureFault(f"git {command} failed with exit code {status}: {err.strip()[-2000:]}")
+    return out if isinstance(out, bytes) else b""
+
+
+def _fast_import(
+    branch: str, entries: Mapping[str, Entry], when: datetime, message: str, parent: str | None
+) -> Iterator[bytes]:
+    """Yield a stream for `git fast-import` (https://git-scm.com/docs/git-fast-import#_input_format)."""
+    date = f"{int(when.timestamp())} +0000"
+    text = message.encode() + b"\n"
+    yield f"commit refs/heads/{branch}\nauthor {IDENTITY} {date}\ncommitter {IDENTITY} {date}\n".encode()
+    yield b"data %d\n%s\n" % (len(text), text)
+    if parent is not None:
+        yield f"from {parent}\n".encode()
+    yield b"deleteall\n"
+    for path, entry in entries.items():
+        yield b"M %s inline %s\n" % (entry.mode.encode(), quote_path(path, always=True))
+        yield b"data %d\n" % len(entry.data)
+        yield entry.data
+        yield b"\n"
+    yield b"done\n"
+
+
+_ESCAPES = {7: b"a", 8: b"b", 9: b"t", 10: b"n", 11: b"v", 12: b"f", 13: b"r", 34: b'"', 92: b"\\"}
+
+
+def quote_path(path: str, *, always: bool = False) -> bytes:
+    """Quote a path as git does with `core.quotePath=true`: only where it must, unless told always."""
+    raw = path.encode("utf-8", "surrogateescape")
+    quoted = b"".join(_quoted_byte(byte) for byte in raw)
+    return b'"' + quoted + b'"' if always or quoted != raw else raw
+
+
+def _quoted_byte(byte: int) -> bytes:
+    if byte in _ESCAPES:
+        return b"\\" + _ESCAPES[byte]
+    return b"\\%03o" % byte if byte < 32 or byte >= 127 else bytes([byte])
+
+
+def _path(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _tree_file(line: bytes) -> TreeFile:
+    meta, _, path = line.partition(b"\t")
+    mode, _kind, oid, size = meta.split()
+    if size == b"BAD":  # git's word for an object that is not there; its exit code says success
+        raise InfrastructureFault(f"object {oid.decode()} is missing")
+    return TreeFile(_path(path), mode.decode(), oid.decode(), 0 if size == b"-" else int(size))
+
+
+def _change(meta: bytes, path: bytes) -> Change:
+    old_mode, new_mode, _old, _new, status = meta.decode().lstrip(":").split(" ")
+    return Change(status=status[0], path=_path(path), old_mode=old_mode, new_mode=new_mode)

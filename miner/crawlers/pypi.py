@@ -1,0 +1,223 @@
+"""Source `pypi`: two releases of a real package, taken as a pull request from the old one to the new one.
+
+look_up    what the index says about both versions                          (network)
+extract    both source distributions as commits of a bare repository        (network)
+candidate  statement, links, split: computed from those two                 (pure)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from miner.core.blobs import BlobStore
+from miner.core.errors import ConfigError, InfrastructureFault
+from miner.core.hashing import canonical_json
+from miner.core.reasons import Reason
+from miner.core.records import Candidate, Observation, Producer, ReleasePair, SourceFile
+from miner.core.settings import ArchiveLimits
+from miner.crawlers.archive import Entry, Tree, read_archive
+from miner.crawlers.candidate import compute_candidate, declared_files, split_of, statement_of
+from miner.crawlers.changelog import decode, is_changelog
+from miner.crawlers.declarations import MAX_BYTES, is_declaration
+from miner.crawlers.git_repo import GitRepo, make_repo
+from miner.crawlers.index import IndexClient
+from miner.crawlers.interface import Refused, Rejection, negative
+from miner.crawlers.releases import check_pair, instance_id, look_up, sdists
+
+__all__ = [
+    "EXTRACT",
+    "LOOK_UP",
+    "PypiSource",
+    "compute_candidate",
+    "declared_files",
+    "ensure_repo",
+    "extract",
+    "instance_id",
+    "look_up",
+    "repo_path",
+    "sdists",
+    "split_of",
+    "statement_of",
+]
+
+LOOK_UP = Producer(name="pypi.look_up", epoch=1)
+EXTRACT = Producer(name="pypi.extract", epoch=1)
+BASE, TARGET = "base", "target"
+_MAX_CHANGELOG = 1 << 20
+
+Payload = Mapping[str, Any]
+
+
+class PypiSource:
+    """The source as `miner.crawlers.interface.Source` asks for it.
+
+    Args:
+        pairs: what to look at.
+        index: the package index.
+        blobs: where large facts are kept.
+        repos: folder of bare repositories.
+        limits: bounds of an unpacked source distribution.
+    """
+
+    name = "pypi"
+    look_up_producer = LOOK_UP
+    extract_producer = EXTRACT
+
+    def __init__(
+        self, pairs: Iterable[ReleasePair], index: IndexClient, blobs: BlobStore, repos: Path, limits: ArchiveLimits
+    ) -> None:
+        self._pairs = tuple(pairs)
+        self._index = index
+        self._blobs = blobs
+        self._repos = repos
+        self._limits = limits
+
+    def discover(self) -> tuple[ReleasePair, ...]:
+        """Return the configured pairs, each once.
+
+        Raises:
+            ConfigError: a pair names no two releases, one after the other, or two pairs would make one candidate.
+        """
+        found: dict[str, ReleasePair] = {}
+        for pair in self._pairs:
+            check_pair(pair)
+            first = found.setdefault(instance_id(pair), pair)
+            if Version(first.old) != Version(pair.old):
+                raise ConfigError(f"pairs: {pair.name} {pair.new} stands twice, after {first.old} and after {pair.old}")
+        return tuple(found.values())
+
+    def subject(self, item: ReleasePair) -> str:
+        """Return the instance id of a pair."""
+        return instance_id(item)
+
+    def look_up(self, item: ReleasePair) -> Observation:
+        """Ask the index about both versions."""
+        return look_up(item, self._index)
+
+    def extract(self, item: ReleasePair, looked_up: Payload) -> Observation:
+        """Bring both versions into a repository."""
+        return extract(item, looked_up, self._index, self._blobs, self._repos, self._limits)
+
+    def candidate(
+        self, item: ReleasePair, looked_up: Payload, extracted: Payload, blobs: Mapping[str, str]
+    ) -> Candidate | Rejection:
+        """Compute the candidate."""
+        return compute_candidate(item, looked_up, extracted, blobs, self._blobs)
+
+
+def repo_path(pair: ReleasePair, repos: Path) -> Path:
+    """Return where the repository of a pair is kept."""
+    return repos / f"{instance_id(pair)}.git"
+
+
+def extract(
+    pair: ReleasePair, looked_up: Payload, index: IndexClient, blobs: BlobStore, repos: Path, limits: ArchiveLimits
+) -> Observation:
+    """Bring both source distributions into a bare repository, and keep what later stages compute with.
+
+    The payload names commits, trees, changed paths and all paths of both trees; blobs are git's `diff`, the texts of
+    declaration files (`base_files`, `target_files`) and of change logs (`changelog`: `old` and `new`).
+    """
+    notes: list[str] = []
+    try:
+        repo = _make(pair, sdists(looked_up), index, repos, limits, notes)
+    except Refused as refusal:
+        return negative(refusal.reason, refusal.detail, network=refusal.reason is Reason.HASH_MISMATCH)
+    base, target = repo.commit_of(f"refs/heads/{BASE}"), repo.commit_of(f"refs/heads/{TARGET}")
+    old, new = (
+        _texts(repo, base, is_changelog, _MAX_CHANGELOG, notes),
+        _texts(repo, target, is_changelog, _MAX_CHANGELOG, notes),
+    )
+    return Observation(
+        payload={
+            "base_commit": base,
+            "target_commit": target,
+            "base_tree": repo.tree_of(base),
+            "target_tree": repo.tree_of(target),
+            "changes": [change.model_dump(mode="json") for change in repo.changes(base, target)],
+            "base_paths": [file.path for file in repo.files(base)],
+            "target_paths": [file.path for file in repo.files(target)],
+            "notes": notes,
+        },
+        blobs={
+            "diff": blobs.put(repo.diff(base, target)),
+            "base_files": blobs.put_text(canonical_json(_texts(repo, base, is_declaration, MAX_BYTES, notes))),
+            "target_files": blobs.put_text(canonical_json(_texts(repo, target, is_declaration, MAX_BYTES, notes))),
+            "changelog": blobs.put_text(canonical_json({"old": old, "new": new})),
+        },
+    )
+
+
+def ensure_repo(
+    pair: ReleasePair, looked_up: Payload, extracted: Payload, index: IndexClient, repos: Path, limits: ArchiveLimits
+) -> GitRepo:
+    """Return the repository of a pair, made again from the index where it is missing or damaged.
+
+    Raises:
+        InfrastructureFault: what the index gives now is not what it gave when the pair was extracted.
+    """
+    path = repo_path(pair, repos)
+    wanted = (extracted["base_commit"], extracted["target_commit"])
+    if path.is_dir() and _is_whole(GitRepo(path), wanted):
+        return GitRepo(path)
+    try:
+        repo = _make(pair, sdists(looked_up), index, repos, limits, [])
+    except Refused as refusal:
+        raise InfrastructureFault(
+            f"{path.name} cannot be made again: {refusal}", reason=Reason.INDEX_ERROR
+        ) from refusal
+    if not _is_whole(repo, wanted):
+        raise InfrastructureFault(f"{path.name} was made again, but has other commits than {', '.join(wanted)}")
+    return repo
+
+
+def _is_whole(repo: GitRepo, commits: Iterable[str]) -> bool:
+    """Whether every object of these commits is there and has the content that its name says."""
+    try:
+        repo.run("fsck", "--full", "--no-dangling", *commits)
+    except InfrastructureFault:
+        return False
+    return True
+
+
+def _make(
+    pair: ReleasePair,
+    files: tuple[SourceFile, SourceFile],
+    index: IndexClient,
+    repos: Path,
+    limits: ArchiveLimits,
+    notes: list[str],
+) -> GitRepo:
+    def commits() -> Iterable[tuple[str, Mapping[str, Entry], datetime, str]]:
+        for branch, version, file in zip((BASE, TARGET), (pair.old, pair.new), files, strict=True):
+            tree = _tree(file, index, limits)
+            notes.extend(f"{file.filename}: {note}" for note in tree.notes)
+            yield branch, tree.entries, file.uploaded_at, f"{pair.name} {version}"
+
+    return make_repo(repo_path(pair, repos), commits())
+
+
+def _tree(file: SourceFile, index: IndexClient, limits: ArchiveLimits) -> Tree:
+    try:
+        return read_archive(index.download(file), file.filename, limits)
+    except Refused as refusal:
+        refusal.detail = f"{file.filename}: {refusal.detail.removeprefix(file.filename + ': ')}"
+        raise
+
+
+def _texts(repo: GitRepo, commit: str, wanted: Callable[[str], bool], most: int, notes: list[str]) -> dict[str, str]:
+    """Return files as text, with surrogate escapes where their bytes are not UTF-8."""
+    files = [file for file in repo.files(commit) if wanted(file.path) and file.mode != "120000"]
+    notes.extend(f"{file.path}: {file.size} bytes, too large to read" for file in files if file.size > most)
+    texts: dict[str, str] = {}
+    for file, data in repo.blobs(file for file in files if file.size <= most):
+        texts[file.path] = data.decode("utf-8", "surrogateescape")
+        _, note = decode(data)
+        if note is not None:
+            notes.append(f"{file.path}: {note}")
+    return texts

@@ -1,0 +1,1 @@
+"""The three user jobs, each as one short, literal list of steps."""

@@ -1,0 +1,142 @@
+"""The audit job: why a candidate was rejected, in the order in which it was found out, with evidence that opens."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterable
+from datetime import datetime
+
+from miner.core.blobs import BlobStore
+from miner.core.errors import UsageError
+from miner.core.ledger import Ledger, fact_id
+from miner.core.reasons import Stage
+from miner.core.records import Decision, Fact, Finding, Record, State
+
+ID_CHARS = 12
+_DETAIL_CHARS = 240
+
+
+class Seen(Record):
+    """One fact of a candidate's trail, by reference: content and logs open by their digests."""
+
+    id: str
+    kind: str
+    subject: str
+    outcome: str
+    observed_at: datetime
+    seconds: float
+    blobs: dict[str, str]
+    logs: dict[str, str]
+
+
+class Met(Record):
+    """One fault of the infrastructure that the candidate met."""
+
+    reason: str
+    message: str
+    at: str
+
+
+class Account(Record):
+    """Everything that is known about one candidate."""
+
+    decision: Decision
+    findings: tuple[Finding, ...]
+    facts: tuple[Seen, ...]
+    faults: tuple[Met, ...]
+
+
+def decisions(ledger: Ledger) -> list[Decision]:
+    """Return the newest decision on every candidate ever seen; those on which no run has decided yet are pending."""
+    decided = {decision.instance_id: decision for decision in ledger.decisions()}
+    return [decided.get(row.instance_id) or _undecided(ledger, row.instance_id) for row in ledger.candidates()]
+
+
+def _undecided(ledger: Ledger, instance_id: str) -> Decision:
+    trail = tuple(fact_id(fact.key) for fact in ledger.facts_of(instance_id))
+    sentence = "seen, but no run has come to a decision on it yet"
+    return Decision(instance_id=instance_id, state=State.PENDING, stage=Stage.DISCOVER, sentence=sentence, trail=trail)
+
+
+def why(ledger: Ledger, instance_id: str) -> Account:
+    """Return the account of a candidate.
+
+    Raises:
+        UsageError: never seen; names the nearest known ids.
+    """
+    known = {decision.instance_id: decision for decision in decisions(ledger)}
+    if instance_id not in known:
+        raise UsageError(_never_seen(known, instance_id), next_step="`swe-miner funnel --ids` lists what is known")
+    decision = known[instance_id]
+    facts = [fact for fact in map(ledger.get, decision.trail) if fact is not None]
+    return Account(
+        decision=decision,
+        findings=tuple(ledger.findings_of(instance_id)),
+        facts=tuple(_seen(fact) for fact in facts),
+        faults=tuple(Met(reason=row.reason, message=row.message, at=row.at) for row in ledger.faults_of(instance_id)),
+    )
+
+
+def _never_seen(known: Iterable[str], instance_id: str) -> str:
+    near = difflib.get_close_matches(instance_id, known, n=3, cutoff=0.4)
+    return f"{instance_id} was never seen" + (f"; did you mean {', '.join(near)}?" if near else "")
+
+
+def _seen(fact: Fact) -> Seen:
+    return Seen(
+        id=fact_id(fact.key),
+        kind=fact.key.kind,
+        subject=fact.key.subject,
+        outcome=fact.outcome,
+        observed_at=fact.observed_at,
+        seconds=fact.measures.get("wall_s", 0.0),
+        blobs=fact.blobs,
+        logs=fact.logs,
+    )
+
+
+def account_text(account: Account) -> str:
+    """Return the account as a person reads it: the verdict, every finding in order, the facts, where the logs are."""
+    decision = account.decision
+    code = f" ({decision.code})" if decision.code else ""
+    lines = [f"{decision.instance_id}: {decision.state} at {decision.stage}{code}"]
+    lines += [f"  {line}" for line in decision.sentence.splitlines()]
+    if not decision.final:
+        lines.append("  provisional: it rests on one answer of a network service; a later run asks again")
+    for evidence in decision.evidence:
+        lines += [f"  | {line}" for line in evidence.excerpt.splitlines()]
+        if evidence.blob:
+            lines.append(f"  whole log: swe-miner why {decision.instance_id} --log {evidence.blob[:ID_CHARS]}")
+    if account.findings:
+        lines += ["", "findings", *map(_finding_line, account.findings)]
+    if account.facts:
+        lines += ["", "facts"]
+    for fact in account.facts:
+        when = f"{fact.observed_at:%Y-%m-%d %H:%M}"
+        lines.append(f"  {fact.id[:ID_CHARS]} {fact.kind:<18} {fact.outcome:<12} {fact.seconds:8.1f} s  {when}")
+        lines += [f"      {name}: {digest[:ID_CHARS]}" for name, digest in sorted({**fact.blobs, **fact.logs}.items())]
+    if account.faults:
+        lines += ["", "faults of the infrastructure"]
+        lines += [f"  {met.at[:19]} {met.reason}: {met.message.splitlines()[0]}" for met in account.faults]
+    return "\n".join(lines)
+
+
+def _finding_line(finding: Finding) -> str:
+    value = "" if finding.value is None else f" = {finding.value:g}"
+    code = f" [{finding.code}]" if finding.code and finding.outcome == "fail" else ""
+    detail = f"  {textwrap.shorten(finding.detail, _DETAIL_CHARS, placeholder=' ...')}" if finding.detail else ""
+    return f"  {finding.stage:<9} {finding.rule:<22} {finding.outcome}{value}{code}{detail}"
+
+
+def open_log(account: Account, blobs: BlobStore, prefix: str) -> bytes:
+    """Return a whole blob of the candidate's trail by the beginning of its digest.
+
+    Raises:
+        UsageError: no blob, or more than one, begins like this.
+    """
+    known = {digest for fact in account.facts for digest in (*fact.blobs.values(), *fact.logs.values())}
+    found = sorted(digest for digest in known if digest.startswith(prefix))
+    if len(found) != 1:
+        raise UsageError(f"{len(found)} blobs of {account.decision.instance_id} begin with {prefix!r}")
+    return blobs.get(found[0])

@@ -1,0 +1,201 @@
+"""What a run works with; what needs the engine or the network is opened when it is first needed, and once."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import timedelta
+from types import FrameType
+from typing import Any
+
+import docker
+
+from installers.pythons import load_pythons
+from installers.workshop import Room, Workshop
+from miner.core.blobs import BlobStore
+from miner.core.errors import InfrastructureFault, Interrupted
+from miner.core.ledger import Ledger, fact_id
+from miner.core.memo import Emit, KeyedLocks, Memo
+from miner.core.reasons import Reason
+from miner.core.records import Fact, ReleasePair
+from miner.core.settings import Settings
+from miner.crawlers.git_repo import GitRepo
+from miner.crawlers.index import IndexClient, index_hosts
+from miner.crawlers.interface import Source
+from miner.crawlers.pypi import PypiSource, ensure_repo
+from miner.jobs.machine import versions
+from miner.sandbox import janitor
+from miner.sandbox.base_image import BaseImage, ensure_base_image, known_base_image
+from miner.sandbox.engine import connect
+from miner.sandbox.network import egress
+from validators.case import Reader
+
+
+class Context:
+    """The objects of one run; made by `open_context`, which closes them.
+
+    Args:
+        settings: of the run.
+        closing: closes what is opened.
+        source: where candidates come from; the release pairs of the settings by default.
+
+    Attributes:
+        stop: set when the run is to end early.
+        new_facts: ids of the facts that this run has measured.
+    """
+
+    def __init__(self, settings: Settings, closing: ExitStack, source: Source[ReleasePair] | None = None) -> None:
+        self.settings = settings
+        self.run_id = uuid.uuid4().hex
+        self.stop = threading.Event()
+        self.new_facts: set[str] = set()
+        self.ledger = Ledger(settings.paths.ledger)
+        self.blobs = BlobStore(settings.paths.blobs)
+        self.reader = Reader(self.blobs, load_pythons())
+        self._repos = settings.paths.work / "repos"
+        self._scratch = settings.paths.work / "scratch" / self.ledger.id
+        self._index = IndexClient(settings.index, settings.paths.work / "downloads", stopped=self.stop)
+        self.source = source or PypiSource(
+            settings.pairs, self._index, self.blobs, self._repos, settings.measure.archive
+        )
+        self._closing = closing
+        self._locks = KeyedLocks()
+        self._client: docker.DockerClient | None = None
+        self._opened: tuple[BaseImage, Room] | None = None
+
+    def memo(self, emit: Emit) -> Memo:
+        """Return the memo of one unit of work; after a stop it stores nothing more, since boxes are killed then."""
+
+        def emit_unless_stopped(fact: Fact) -> None:
+            if self.stop.is_set():
+                raise Interrupted("stopped before this was measured")
+            emit(fact)
+
+        hours = timedelta(hours=self.settings.measure.recheck_after_hours)
+        return Memo(self.ledger.find, emit_unless_stopped, recheck_after=hours, locks=self._locks)
+
+    def store(self, fact: Fact) -> None:
+        """Store a fact of this run."""
+        self.ledger.add(fact, self.run_id)
+        self.new_facts.add(fact_id(fact.key))
+
+    def register(self, pair: ReleasePair) -> None:
+        """Note in the ledger that a candidate was seen."""
+        self.ledger.add_candidate(
+            self.source.subject(pair),
+            source=self.source.name,
+            origin=pair.model_dump(),
+            visibility=self.settings.release.visibility,
+            run_id=self.run_id,
+        )
+
+    def repo(self, pair: ReleasePair, looked_up: Mapping[str, Any], extracted: Mapping[str, Any]) -> GitRepo:
+        """Return the repository of a pair, made again if it was lost."""
+        return ensure_repo(pair, looked_up, extracted, self._index, self._repos, self.settings.measure.archive)
+
+    def workshop(self) -> Workshop:
+        """Return the tools of the installers; the engine is asked when something is measured, or for the base image."""
+        work = self.settings.paths.work
+        base = known_base_image(self.settings.docker, work / "base") or self._open()[0]
+
+        def room() -> Room:
+            found, opened = self._open()
+            if found.digest != base.digest:
+                raise InfrastructureFault(
+                    f"the base image is {found.digest} now, and was {base.digest} when this candidate was taken up",
+                    reason=Reason.BASE_IMAGE_UNAVAILABLE,
+                )
+            return opened
+
+        return Workshop(
+            settings=self.settings,
+            base=base,
+            blobs=self.blobs,
+            owner=self.ledger.id,
+            scratch=self._scratch,
+            base_cache=work / "base",
+            room=room,
+        )
+
+    def _open(self) -> tuple[BaseImage, Room]:
+        """Return what is in the engine; the first call starts it."""
+        with self._locks.of("engine"):
+            if self._opened is None:
+                self._opened = self._start()
+            return self._opened
+
+    def _start(self) -> tuple[BaseImage, Room]:
+        settings, work = self.settings, self.settings.paths.work
+        client = self._client = connect(settings.docker)
+        self._closing.callback(client.close)
+        janitor.clean(client, self.ledger.id)
+        base = ensure_base_image(client, settings.docker, work / "base")
+        hosts = index_hosts(self._index, settings.index)
+        way = self._closing.enter_context(egress(client, base.image, hosts, settings, owner=self.ledger.id))
+        return base, Room(client, way)
+
+    def clean_up(self) -> None:
+        """Remove what earlier runs have left on this machine and in the engine; call it while holding the ledger."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(parents=True)
+        if any(run.status != "done" for run in self.ledger.runs()[-1:]):
+            with suppress(InfrastructureFault), closing(connect(self.settings.docker)) as client:
+                janitor.clean(client, self.ledger.id)  # where no engine answers, this run may need none
+
+    def abort(self) -> None:
+        """End what runs in the engine on behalf of this run, so that no worker waits for it."""
+        self.stop.set()
+        if self._client is not None:
+            with suppress(InfrastructureFault):  # an engine that is gone runs nothing
+                janitor.stop_boxes(self._client, self.ledger.id)
+
+
+@contextmanager
+def open_context(settings: Settings, command: str, source: Source[ReleasePair] | None = None) -> Iterator[Context]:
+    """Hold the ledger for one run: note its start and its end, and stop cleanly on Ctrl-C and SIGTERM.
+
+    Raises:
+        LedgerBusy: another run holds the ledger.
+        Interrupted: a signal came; everything that was completed is kept.
+    """
+    with ExitStack() as closing:
+        context = Context(settings, closing, source)
+        closing.callback(context.ledger.close)
+        closing.enter_context(context.ledger.exclusive())
+        closing.enter_context(_stopped_by_signals(context))
+        context.clean_up()
+        context.ledger.begin_run(context.run_id, command, settings, versions())
+        status = "failed"
+        try:
+            yield context
+            status = "done"
+        except Interrupted:
+            status = "interrupted"
+            raise
+        except InfrastructureFault:
+            status = "faulted"
+            raise
+        finally:
+            context.ledger.end_run(context.run_id, status)
+
+
+@contextmanager
+def _stopped_by_signals(context: Context) -> Iterator[None]:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        if not context.stop.is_set():
+            context.stop.set()
+            raise Interrupted(f"stopped by {signal.Signals(number).name}")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,184 @@
+"""The monthly mining job: find candidates, bring each as far as its facts allow, decide, and write the release.
+
+for each candidate:  look_up -> extract -> build -> run_before -> run_after     (STEPS; each adds facts)
+after every step the case is computed anew; the first failing finding ends the way
+then:                decisions -> funnel -> release
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from exporters.release import Release
+from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault
+from miner.core.ledger import content_hash, fact_id
+from miner.core.memo import Emit, is_final
+from miner.core.reasons import Reason
+from miner.core.records import Decision, Fact, Finding, ReleasePair, State
+from miner.core.settings import Settings
+from miner.crawlers.interface import Source
+from miner.engines.local import LocalEngine
+from miner.jobs.context import Context, open_context
+from miner.jobs.faults import fault_from, infrastructure_fault
+from miner.jobs.funnel import funnel
+from miner.jobs.progress import Reporter, reporter
+from miner.jobs.release import write
+from miner.jobs.steps import STEPS, Bench
+from miner.jobs.summary import Remeasured, Summary
+from validators.decide import decide
+from validators.interface import Fault
+from validators.rules import evaluate
+
+_STOPS_THE_RUN = (DockerUnavailable, DiskFull)
+_FAULTS_IN_A_ROW = 3
+
+
+@dataclass(frozen=True)
+class Mined:
+    """What became of one candidate, and the fault that it met, if one did.
+
+    Attributes:
+        error: the fault, where it is one of the infrastructure; None for a bug.
+    """
+
+    decision: Decision
+    findings: tuple[Finding, ...]
+    fault: Fault | None = None
+    error: InfrastructureFault | None = None
+
+
+def run(settings: Settings, *, quiet: bool = False, source: Source[ReleasePair] | None = None) -> Summary:
+    """Run the job; safe to stop and to repeat at any moment.
+
+    Args:
+        settings: of the run.
+        quiet: say nothing while it goes on.
+        source: where candidates come from; the release pairs of the settings by default.
+
+    Raises:
+        LedgerBusy: another run writes to this ledger.
+        InfrastructureFault: the engine, the disk or the network is gone; what was completed is kept.
+        Interrupted: Ctrl-C or SIGTERM.
+    """
+    with open_context(settings, "run", source) as context:
+        return _summary(context, *_mine_and_release(context, quiet=quiet))
+
+
+def remeasure(settings: Settings, *, quiet: bool = False) -> list[Remeasured]:
+    """Measure what was invalidated again, for the candidates of these settings, and compare old with new."""
+    with open_context(settings, "remeasure") as context:
+        old = {_question(fact): fact for fact, _ in context.ledger.tombstoned()}
+        _mine_and_release(context, quiet=quiet)
+        new = [fact for fact in map(context.ledger.get, context.new_facts) if fact is not None]
+        pairs = [(old[_question(fact)], fact) for fact in new if _question(fact) in old]
+        return sorted((_compared(*pair) for pair in pairs), key=lambda one: (one.subject, one.kind))
+
+
+def _mine_and_release(context: Context, *, quiet: bool) -> tuple[list[Mined], Release, float]:
+    started = time.monotonic()
+    pairs = tuple(context.source.discover())
+    for pair in pairs:
+        context.register(pair)
+    with reporter(len(pairs), quiet=quiet) as report:
+        mined = _mine_all(context, pairs, report)
+    decided = [(one.decision, one.findings) for one in mined]
+    release = write(context.settings, context.ledger, context.reader, decided)
+    return mined, release, time.monotonic() - started
+
+
+def _mine_all(context: Context, pairs: Sequence[ReleasePair], report: Reporter) -> list[Mined]:
+    def store(fact: Fact) -> None:
+        context.store(fact)
+        report.fact(fact)
+
+    engine: LocalEngine[ReleasePair, Mined] = LocalEngine(context.settings.run.workers, context.stop, context.abort)
+    all_mined: list[Mined] = []
+    with closing(engine.map(partial(mine, context), pairs, store)) as results:
+        for mined in results:
+            _keep(context, mined)
+            all_mined.append(mined)
+            report.decided(mined.decision)
+            _break_on_faults(all_mined)
+    return sorted(all_mined, key=lambda one: one.decision.instance_id)
+
+
+def _keep(context: Context, mined: Mined) -> None:
+    """Store what was decided on a candidate, and the fault that it met."""
+    decision, fault = mined.decision, mined.fault
+    context.ledger.decide(context.run_id, context.settings.policy_hash, decision, mined.findings)
+    if fault is not None:
+        message = "\n".join([fault.detail, *(evidence.excerpt for evidence in fault.evidence)])
+        context.ledger.add_fault(context.run_id, decision.instance_id, fault.code, message)
+
+
+def _break_on_faults(mined: Sequence[Mined]) -> None:
+    """Stop a run whose infrastructure is gone: at once, or when one fault meets several candidates in a row (law 2)."""
+    error = mined[-1].error
+    if error is None:
+        return
+    row = [one.error.reason if one.error else None for one in mined[-_FAULTS_IN_A_ROW:]]
+    if isinstance(error, _STOPS_THE_RUN) or row == [error.reason] * _FAULTS_IN_A_ROW:
+        raise error
+
+
+def mine(context: Context, pair: ReleasePair, emit: Emit) -> Mined:
+    """Bring one candidate as far as its facts allow, and decide on it."""
+    instance_id = context.source.subject(pair)
+    bench = Bench(context, context.memo(emit), pair, instance_id)
+    trail: tuple[Fact, ...] = ()
+    fault, error = None, None
+    findings = evaluate(case := context.reader.case(instance_id, trail), context.settings.policy)
+    for stage, step in STEPS:
+        try:
+            trail += step(bench, case, trail)
+            case = context.reader.case(instance_id, trail)
+        except Exception as caught:  # noqa: BLE001 - a bug must not end the other candidates' run
+            error = infrastructure_fault(caught)
+            fault = fault_from(caught, stage, context.settings)
+        findings = evaluate(case, context.settings.policy)
+        if fault is not None or any(finding.outcome == "fail" for finding in findings):
+            break
+    decision = decide(instance_id, findings, fault, _provisional(context, trail))
+    ids = tuple(fact_id(fact.key) for fact in trail)
+    return Mined(decision.model_copy(update={"trail": ids}), findings, fault, error)
+
+
+def _provisional(context: Context, trail: Sequence[Fact]) -> set[Reason]:
+    """Return the reasons that rest on one answer of a network service."""
+    return {Reason(fact.outcome) for fact in trail if not fact.ok and not is_final(context.ledger.find(fact.key))}
+
+
+def _question(fact: Fact) -> tuple[str, ...]:
+    """Return what a fact answers, whichever attempt of whichever epoch it is."""
+    return fact.key.kind, fact.key.subject, fact.key.input_hash, fact.key.producer
+
+
+def _compared(old: Fact, new: Fact) -> Remeasured:
+    same_key = new.model_copy(update={"key": old.key})
+    return Remeasured(
+        subject=old.key.subject,
+        kind=old.key.kind,
+        old=old.outcome,
+        new=new.outcome,
+        same=content_hash(old) == content_hash(same_key),
+    )
+
+
+def _summary(context: Context, mined: Sequence[Mined], release: Release, seconds: float) -> Summary:
+    decisions = tuple(one.decision for one in mined)
+    used = {name for decision in decisions for name in decision.trail}
+    return Summary(
+        run_id=context.run_id,
+        decisions=decisions,
+        funnel=funnel(decisions),
+        measured=len(context.new_facts),
+        known=len(used - context.new_facts),
+        faulted=sum(decision.state is State.FAULTED for decision in decisions),
+        seconds=round(seconds, 1),
+        release=str(release.folder),
+        tasks=release.accepted,
+    )

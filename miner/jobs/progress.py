@@ -1,0 +1,79 @@
+"""Progress of a run: a bar on a terminal, plain lines otherwise, nothing with `--json`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from miner.core.records import Decision, Fact
+from miner.jobs.render import decision_line
+
+
+class Reporter(Protocol):
+    """Is told what happens in a run."""
+
+    def fact(self, fact: Fact) -> None:
+        """A fact was stored."""
+        ...
+
+    def decided(self, decision: Decision) -> None:
+        """A candidate has its decision."""
+        ...
+
+
+class Silent:
+    """Says nothing."""
+
+    def fact(self, fact: Fact) -> None:
+        """Say nothing."""
+
+    def decided(self, decision: Decision) -> None:
+        """Say nothing."""
+
+
+class Lines:
+    """One plain line for each fact and decision, for logs and pipes."""
+
+    def fact(self, fact: Fact) -> None:
+        """Print what was measured and how long it took."""
+        seconds = fact.measures.get("wall_s", 0.0)
+        print(f"  {fact.key.subject} {fact.key.kind} {fact.outcome} {seconds:.1f}s", flush=True)
+
+    def decided(self, decision: Decision) -> None:
+        """Print the decision."""
+        print(decision_line(decision), flush=True)
+
+
+class Bar:
+    """A progress bar over candidates; decisions scroll by above it."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress = progress
+        self._task = progress.add_task("mining", total=total)
+
+    def fact(self, fact: Fact) -> None:
+        """Show what was measured last."""
+        self._progress.update(self._task, description=f"{fact.key.kind} {fact.key.subject}"[:60])
+
+    def decided(self, decision: Decision) -> None:
+        """Show the decision and move on."""
+        self._progress.console.print(decision_line(decision), markup=False, highlight=False)
+        self._progress.advance(self._task)
+
+
+@contextmanager
+def reporter(total: int, *, quiet: bool) -> Iterator[Reporter]:
+    """Yield the reporter that fits where the output goes."""
+    if quiet:
+        yield Silent()
+    elif not sys.stdout.isatty():
+        yield Lines()
+    else:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console()) as progress:
+            yield Bar(progress, total)

@@ -1,0 +1,127 @@
+"""The steps of mining one candidate. Each looks at the case so far and returns the facts that it adds to the trail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
+
+from installers.image import ensure_image
+from installers.ladder import Case as InstallCase
+from installers.ladder import install
+from miner.core.hashing import sha256_bytes
+from miner.core.memo import Memo
+from miner.core.reasons import Stage
+from miner.core.records import Fact, Observation, Producer, ReleasePair
+from miner.crawlers.git_image import pack_single_commit
+from miner.jobs.context import Context
+from miner.sandbox.interface import TestRequest
+from miner.sandbox.profile import profile_of
+from miner.sandbox.runner import run_tests
+from validators.case import AFTER, BEFORE, EXTRACT, LOOK_UP, PAIR
+from validators.interface import Case
+
+RUNNER = Producer(name="sandbox.run_tests", epoch=1)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a step works with: the run's context, the memo of this unit, and the pair in hand."""
+
+    context: Context
+    memo: Memo
+    pair: ReleasePair
+    instance_id: str
+
+
+Step = Callable[[Bench, Case, tuple[Fact, ...]], tuple[Fact, ...]]
+
+
+def look_up(bench: Bench, _case: Case, _trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Ask the source what it says about the candidate."""
+    source = bench.context.source
+    inputs = {"pair": bench.pair}
+
+    def run() -> Observation:
+        seen = source.look_up(bench.pair)
+        return seen.model_copy(update={"payload": {PAIR: bench.pair.model_dump(), **seen.payload}})
+
+    return (bench.memo.measure(source.look_up_producer, LOOK_UP, bench.instance_id, inputs, run),)
+
+
+def extract(bench: Bench, _case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Bring base and target into a repository."""
+    source, looked_up = bench.context.source, trail[-1].payload
+    inputs = {"looked_up": looked_up, "limits": bench.context.settings.measure.archive}
+    run = partial(source.extract, bench.pair, looked_up)
+    return (bench.memo.measure(source.extract_producer, EXTRACT, bench.instance_id, inputs, run),)
+
+
+def build(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Build an environment and see that it is healthy."""
+    if case.candidate is None or case.recipe is None:
+        return ()
+    context, commit = bench.context, case.candidate.base_commit
+
+    def pack(out: BinaryIO) -> None:
+        pack_single_commit(context.repo(bench.pair, trail[0].payload, trail[-1].payload), commit, out)
+
+    workshop = context.workshop()
+    return install(workshop, bench.memo, InstallCase.of(case.candidate, case.recipe, pack)).facts
+
+
+def run_before(bench: Bench, case: Case, _trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Run the tests of the test patch before the gold patch."""
+    return _run_tests(bench, case, BEFORE)
+
+
+def run_after(bench: Bench, case: Case, _trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Run the tests of the test patch after the gold patch."""
+    return _run_tests(bench, case, AFTER)
+
+
+STEPS: tuple[tuple[Stage, Step], ...] = (
+    (Stage.DISCOVER, look_up),
+    (Stage.EXTRACT, extract),
+    (Stage.INSTALL, build),
+    (Stage.VALIDATE, run_before),
+    (Stage.VALIDATE, run_after),
+)
+
+
+def _run_tests(bench: Bench, case: Case, kind: str) -> tuple[Fact, ...]:
+    if case.candidate is None or case.recipe is None or case.environment is None:
+        return ()
+    candidate, environment, measure = case.candidate, case.environment, bench.context.settings.measure
+    request = TestRequest(
+        test_files=candidate.test_files,
+        test_patch=_bytes(candidate.test_patch),
+        gold_patch=_bytes(candidate.patch) if kind == AFTER else None,
+        project_dir=case.recipe.project_dir,
+        rebuild_cmd=environment.rebuild_cmd,
+        addopts=environment.addopts,
+    )
+    inputs = {
+        "image": environment.image,
+        "test_files": request.test_files,
+        "test_patch": sha256_bytes(request.test_patch or b""),
+        "gold_patch": None if request.gold_patch is None else sha256_bytes(request.gold_patch),
+        "project_dir": request.project_dir,
+        "rebuild_cmd": request.rebuild_cmd,
+        "addopts": request.addopts,
+        "limits": measure.test,
+        "conditions": (measure.timezone, measure.locale, measure.hash_seed),
+    }
+
+    def run() -> Observation:
+        workshop = bench.context.workshop()
+        image = ensure_image(workshop, environment, bench.instance_id)
+        profile = profile_of(workshop.settings, measure.test, owner=workshop.owner)
+        return run_tests(workshop.client, image, request, profile, workshop.blobs)
+
+    return (bench.memo.measure(RUNNER, kind, bench.instance_id, inputs, run),)
+
+
+def _bytes(patch: str) -> bytes:
+    return patch.encode("utf-8", "surrogateescape")

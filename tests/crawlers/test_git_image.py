@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from trees import OLD, TREES, git, two_commits
+
+from miner.core.errors import InfrastructureFault
+from miner.crawlers.archive import Entry
+from miner.crawlers.git_image import export_tree, pack_single_commit
+from miner.crawlers.git_repo import GitRepo
+
+OLD_TREE = {
+    "setup.py": Entry("100644", b"setup()\r\n"),
+    ".gitattributes": Entry("100644", b"* text eol=lf\n*.py ident export-ignore\n"),
+    ".gitignore": Entry("100644", b"*.log\n"),
+    "kept.log": Entry("100644", b"tracked although ignored\n"),
+    "pkg/run.sh": Entry("100755", b"#!/bin/sh\n"),
+    "pkg/link": Entry("120000", b"run.sh"),
+    "pkg/large": Entry("100644", bytes(range(256)) * 600),
+    "long/" + "n" * 200 + "/" + "m" * 200: Entry("100644", b"x"),
+}
+SECRET = b"the solution"
+NEW_TREE = {**OLD_TREE, "pkg/core.py": Entry("100644", SECRET)}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> tuple[GitRepo, str, str]:
+    return two_commits(tmp_path / "r.git", OLD_TREE, NEW_TREE)
+
+
+def packed(repo: GitRepo, commit: str, owner: tuple[int, int] = (0, 0)) -> bytes:
+    out = io.BytesIO()
+    pack_single_commit(repo, commit, out, owner=owner)
+    return out.getvalue()
+
+
+def unpack(data: bytes, folder: Path) -> Path:
+    with tarfile.open(fileobj=io.BytesIO(data), errors="surrogateescape") as tar:
+        tar.extractall(folder, filter="fully_trusted")
+    return folder
+
+
+def test_status_is_clean_at_once_and_content_is_exact(repo: tuple[GitRepo, str, str], tmp_path: Path) -> None:
+    work = unpack(packed(*repo[:2]), tmp_path / "work")
+    assert git(work, "status", "--porcelain") == ""
+    assert git(work, "diff-index", "HEAD") == ""
+    assert git(work, "rev-parse", "HEAD").strip() == repo[1]
+    assert (work / "setup.py").read_bytes() == b"setup()\r\n"
+    assert (work / "pkg/run.sh").stat().st_mode & 0o111
+    assert (work / "pkg/link").readlink() == Path("run.sh")
+
+
+def test_status_is_clean_also_where_times_were_not_kept(repo: tuple[GitRepo, str, str], tmp_path: Path) -> None:
+    work = unpack(packed(*repo[:2]), tmp_path / "work")
+    for path in work.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.touch()
+    assert git(work, "status", "--porcelain") == ""
+
+
+def test_an_edit_of_the_same_length_is_seen(repo: tuple[GitRepo, str, str], tmp_path: Path) -> None:
+    work = unpack(packed(*repo[:2]), tmp_path / "work")
+    (work / "setup.py").write_bytes(b"Setup()\r\n")
+    assert git(work, "status", "--porcelain") == " M setup.py\n"
+
+
+def test_the_only_commit_is_the_base_and_the_solution_is_nowhere(
+    repo: tuple[GitRepo, str, str], tmp_path: Path
+) -> None:
+    data = packed(*repo[:2])
+    work = unpack(data, tmp_path / "work")
+    assert git(work, "log", "--all", "--format=%H").split() == [repo[1]]
+    assert git(work, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").split().count("commit") == 1
+    assert git(work, "remote") == ""
+    assert git(work, "fsck", "--full", "--strict", "--no-dangling") == ""
+    assert SECRET not in data
+    assert not any((work / ".git").rglob("logs"))
+
+
+def test_gits_own_index_of_the_pack_has_the_same_bytes(repo: tuple[GitRepo, str, str], tmp_path: Path) -> None:
+    work = unpack(packed(*repo[:2]), tmp_path / "work")
+    pack = next((work / ".git/objects/pack").glob("*.pack"))
+    git(work, "index-pack", "-o", str(tmp_path / "own.idx"), str(pack))
+    assert (tmp_path / "own.idx").read_bytes() == pack.with_suffix(".idx").read_bytes()
+    git(work, "verify-pack", str(pack))
+
+
+def test_a_patch_applies_to_index_and_work_tree_and_gives_the_target_tree(
+    repo: tuple[GitRepo, str, str], tmp_path: Path
+) -> None:
+    work = unpack(packed(*repo[:2]), tmp_path / "work")
+    git(work, "apply", "--index", "--whitespace=nowarn", "-", stdin=repo[0].diff(*repo[1:]))
+    assert git(work, "write-tree").strip() == repo[0].tree_of(repo[2])
+
+
+def test_what_tests_leave_behind_is_ignored(repo: tuple[GitRepo, str, str], tmp_path: Path) -> None:
+    work = unpack(packed(*repo[:2]), tmp_path / "work")
+    for path in ("pkg/__pycache__/x.pyc", "pkg.egg-info/PKG-INFO", ".pytest_cache/x", "build/x"):
+        (work / path).parent.mkdir(parents=True)
+        (work / path).write_text("x")
+    assert git(work, "status", "--porcelain") == ""
+
+
+def test_bytes_are_the_same_in_another_repository_and_do_not_depend_on_how_git_packed_it(
+    repo: tuple[GitRepo, str, str], tmp_path: Path
+) -> None:
+    other, base, _ = two_commits(tmp_path / "other.git", OLD_TREE, {})
+    other.run("repack", "-a", "-d", "-q", "--window=50", "--depth=50")
+    assert packed(other, base) == packed(repo[0], repo[1])
+
+
+def test_bytes_are_those_of_every_machine(tmp_path: Path) -> None:
+    """A golden digest: it changes only when what goes into images changes."""
+    small = {"a.py": Entry("100644", b"print()\n"), "b": Entry("120000", b"a.py")}
+    repo, base, _ = two_commits(tmp_path / "r.git", small, {})
+    assert base == "b337f28a56f332083e578d36cb4e514f64f4bdfa"
+    assert (
+        hashlib.sha256(packed(repo, base)).hexdigest()
+        == "2f4087c0101f62f729dbae9e3b18ad2d07cbdeb56ecc367d8f97f5fad6052cbc"
+    )
+
+
+def test_owner_and_times_are_as_told(repo: tuple[GitRepo, str, str]) -> None:
+    with tarfile.open(fileobj=io.BytesIO(packed(*repo[:2], owner=(1000, 1001)))) as tar:
+        members = tar.getmembers()
+    assert {(member.uid, member.gid) for member in members} == {(1000, 1001)}
+    when = int(OLD.timestamp())
+    assert {member.mtime for member in members if not member.name.startswith(".git/")} <= {when, when + 1}
+
+
+def test_a_commit_with_a_parent_cannot_stand_alone(repo: tuple[GitRepo, str, str]) -> None:
+    with pytest.raises(InfrastructureFault, match="parent"):
+        packed(repo[0], repo[2])
+
+
+def test_a_damaged_object_never_gets_into_an_image(repo: tuple[GitRepo, str, str]) -> None:
+    pack = next((repo[0].path / "objects/pack").glob("*.pack"))
+    data = bytearray(pack.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    pack.chmod(0o644)
+    pack.write_bytes(data)
+    with pytest.raises(InfrastructureFault):
+        packed(repo[0], repo[1])
+
+
+def test_an_export_holds_the_chosen_files_whatever_attributes_say(repo: tuple[GitRepo, str, str]) -> None:
+    out = io.BytesIO()
+    export_tree(repo[0], repo[1], out, paths={"setup.py", "pkg/run.sh"}, owner=(7, 7))
+    out.seek(0)
+    with tarfile.open(fileobj=out) as tar:
+        assert [member.name for member in tar] == ["pkg", "pkg/run.sh", "setup.py"]
+        assert tar.extractfile("setup.py").read() == b"setup()\r\n"  # type: ignore[union-attr]
+
+
+@settings(deadline=None, max_examples=20)
+@given(tree=TREES)
+def test_any_tree_survives_the_way_into_an_image(tree: dict[str, Entry]) -> None:
+    with TemporaryDirectory() as folder:
+        repo, base, _ = two_commits(Path(folder) / "r.git", tree, {})
+        work = unpack(packed(repo, base), Path(folder) / "work")
+        assert git(work, "status", "--porcelain", "--ignored") == ""
+        git(work, "add", "--all")
+        assert git(work, "write-tree").strip() == repo.tree_of(base)
+        git(work, "fsck", "--full")

@@ -1,0 +1,176 @@
+"""A workshop and small projects of our own, for tests that install in real containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from installers.environment import EnvironmentRequest, build_environment
+from installers.health import TestSide
+from installers.ladder import Case
+from installers.lock import LockRequest, resolve
+from installers.project_install import ProjectRequest
+from installers.rebuild import PIP, PIP_UNTIL
+from installers.workshop import Workshop, uv_version
+from miner.core.memo import Memo
+from miner.core.records import BuildMode, Fact, Layer, Recipe
+from miner.crawlers.archive import Entry
+from miner.crawlers.git_image import pack_single_commit
+from miner.crawlers.git_repo import GitRepo, make_repo
+
+PYTHON = "/usr/bin/python3.11"
+CUTOFF = datetime(2023, 4, 19, tzinfo=UTC)
+PIP_EXEMPT = {"pip": datetime.fromisoformat(PIP_UNTIL)}
+
+BACKEND = '''
+"""A build back end (PEP 517) that needs nothing but the standard library."""
+import pathlib, zipfile
+
+def wheel(directory, files):
+    files = {
+        **files,
+        "demo-1.0.dist-info/METADATA": "Metadata-Version: 2.1\\nName: demo\\nVersion: 1.0\\n",
+        "demo-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }
+    record = "".join(name + ",,\\n" for name in [*files, "demo-1.0.dist-info/RECORD"])
+    with zipfile.ZipFile(pathlib.Path(directory) / "demo-1.0-py3-none-any.whl", "w") as archive:
+        for name, text in {**files, "demo-1.0.dist-info/RECORD": record}.items():
+            archive.writestr(name, text)
+    return "demo-1.0-py3-none-any.whl"
+
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    source = pathlib.Path("src")
+    return wheel(directory, {str(path.relative_to(source)): path.read_text() for path in source.rglob("*.py")})
+'''
+EDITABLE = """
+def build_editable(directory, config_settings=None, metadata_directory=None):
+    return wheel(directory, {"demo.pth": str(pathlib.Path("src").resolve())})
+"""
+DECLARATION = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+PROJECT = {
+    "pyproject.toml": DECLARATION,
+    "backend.py": BACKEND + EDITABLE,
+    "src/demo/__init__.py": "answer = 41\n",
+}
+NORMAL_ONLY = {**PROJECT, "backend.py": BACKEND}
+
+
+@dataclass
+class Known:
+    """A memo's memory."""
+
+    facts: list[Fact] = field(default_factory=list)
+
+    def memo(self) -> Memo:
+        return Memo(self._find, self.facts.append)
+
+    def _find(self, key):
+        like = {"ordinal": key.ordinal}
+        return [fact for fact in self.facts if fact.key.model_copy(update=like) == key]
+
+
+@dataclass(frozen=True)
+class Repo:
+    """A repository with one commit."""
+
+    git: GitRepo
+    commit: str
+    tree: str
+
+    def pack(self, out) -> None:
+        pack_single_commit(self.git, self.commit, out)
+
+
+def repo_of(files: Mapping[str, str], folder: Path) -> Repo:
+    entries = {path: Entry("100644", text.encode()) for path, text in files.items()}
+    when = datetime(2023, 4, 1, tzinfo=UTC)
+    git = make_repo(folder / "repo", [("base", entries, when, "Base")])
+    commit = git.commit_of("refs/heads/base")
+    return Repo(git, commit, git.tree_of(commit))
+
+
+def new_file_patch(files: Mapping[str, str]) -> bytes:
+    """Return git's diff that adds files."""
+    parts = []
+    for path, text in files.items():
+        lines = text.splitlines()
+        head = f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n"
+        parts.append(f"{head}@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines))
+    return "".join(parts).encode()
+
+
+def recipe_of(**changes) -> Recipe:
+    plain = Recipe(
+        python="3.11",
+        requirements=("pytest",),
+        build_backend="backend",
+        distribution="demo",
+        top_level=("demo",),
+        source_root="src",
+    )
+    return plain.model_copy(update=changes)
+
+
+def case_of(files: Mapping[str, str], folder: Path, tests: Mapping[str, str], gold: bytes = b"", **recipe) -> Case:
+    repo = repo_of(files, folder)
+    return Case(
+        instance_id="pypi__demo-1.1",
+        recipe=recipe_of(**recipe),
+        created_at=datetime(2023, 4, 18, tzinfo=UTC),
+        pack=partial(repo.pack),
+        tree=repo.tree,
+        side=TestSide(tuple(tests), new_file_patch(tests), gold),
+    )
+
+
+def lock_request(workshop: Workshop, *requirements: str, **changes) -> LockRequest:
+    plain = LockRequest(
+        purpose="run",
+        requirements=requirements,
+        executable=PYTHON,
+        cutoff=CUTOFF,
+        base=workshop.base.digest,
+        uv=uv_version(),
+    )
+    return plain.model_copy(update=changes)
+
+
+def environment_request(workshop: Workshop, lock: str) -> EnvironmentRequest:
+    return EnvironmentRequest(
+        lock=lock, executable=PYTHON, cutoff=CUTOFF, exempt={}, base=workshop.base.digest, uv=uv_version()
+    )
+
+
+def empty_environment(workshop: Workshop) -> Layer:
+    """Return the layer of an environment that holds nothing but an interpreter."""
+    seen = build_environment(workshop, environment_request(workshop, workshop.blobs.put(b"")))
+    assert seen.outcome == "ok", seen.payload
+    return Layer.model_validate(seen.payload["layer"])
+
+
+def build_lock(workshop: Workshop, mode: BuildMode) -> str:
+    """Return the lock of a project without build requirements: empty, or pip, which comes from the index."""
+    if mode is not BuildMode.NORMAL:
+        return workshop.blobs.put(b"")
+    seen = resolve(workshop, lock_request(workshop, PIP, purpose="build", exempt=PIP_EXEMPT))
+    assert seen.outcome == "ok", seen.payload
+    return seen.blobs["lock"]
+
+
+def project_request(workshop: Workshop, environment: Layer, repo: Repo, mode: BuildMode) -> ProjectRequest:
+    return ProjectRequest(
+        mode=mode,
+        environment=environment,
+        tree=repo.tree,
+        project_dir="",
+        build_env={},
+        build_lock=build_lock(workshop, mode),
+        executable=PYTHON,
+        cutoff=CUTOFF,
+        exempt=PIP_EXEMPT if mode is BuildMode.NORMAL else {},
+        base=workshop.base.digest,
+        uv=uv_version(),
+    )

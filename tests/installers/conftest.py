@@ -1,0 +1,65 @@
+"""The workshop of the tests that install in real containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from installers.image import remove_image
+from installers.workshop import Room, Workshop
+from miner.core.blobs import BlobStore
+from miner.core.settings import Limits, Settings
+from miner.crawlers.index import IndexClient, index_hosts
+from miner.sandbox import janitor
+from miner.sandbox.base_image import BaseImage
+from miner.sandbox.network import egress
+
+OWNER = "test-installers"
+LIMITS = Limits(memory_mb=768, cpus=2.0, pids=128, disk_mb=192, output_mb=1, timeout_s=90.0)
+
+
+def small(settings: Settings, **limits: float) -> Settings:
+    bounds = LIMITS.model_copy(update=limits)
+    return settings.model_copy(
+        update={"measure": settings.measure.model_copy(update={"install": bounds, "test": bounds})}
+    )
+
+
+@pytest.fixture(scope="session")
+def workshop(
+    docker_client: docker.DockerClient,
+    base_image: BaseImage,
+    settings: Settings,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Workshop]:
+    """A workshop with small bounds; what it makes in the engine is removed at the end."""
+    folder = tmp_path_factory.mktemp("workshop")
+    ours = small(settings)
+    before = _tags(docker_client)
+    hosts = index_hosts(IndexClient(settings.index, folder / "downloads"), settings.index)
+    with egress(docker_client, base_image.image, hosts, ours, owner=OWNER) as way:
+        yield Workshop(
+            settings=ours,
+            base=base_image,
+            blobs=BlobStore(str(folder / "blobs")),
+            owner=OWNER,
+            scratch=_made(folder / "scratch"),
+            base_cache=settings.paths.work / "base",
+            room=lambda: Room(docker_client, way),
+        )
+    janitor.clean(docker_client, OWNER)
+    for tag in _tags(docker_client) - before:
+        if tag.startswith(("swe-miner/pypi__demo", "swe-miner/test-")):
+            remove_image(docker_client, tag)
+
+
+def _tags(client: docker.DockerClient) -> set[str]:
+    return {tag for image in client.images.list() for tag in image.tags}
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

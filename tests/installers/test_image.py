@@ -1,0 +1,137 @@
+"""Images: one lock has one digest, a lost image comes back, and nothing of the sandbox is in it."""
+
+from __future__ import annotations
+
+import json
+
+import docker
+import pytest
+from bench import PROJECT, Known, case_of, environment_request, lock_request
+from docker.errors import ImageNotFound
+
+from installers.environment import build_environment
+from installers.image import ensure_image, ensure_layers, image_config, remove_image, tag_of
+from installers.ladder import install
+from installers.lock import resolve
+from installers.workshop import Workshop
+from miner.core.errors import InfrastructureFault
+from miner.core.records import Environment, Layer
+from miner.sandbox.base_image import BaseImage
+from miner.sandbox.image_archive import ImageConfig
+
+TESTS = {"tests/test_demo.py": "import demo\n\ndef test_answer():\n    assert demo.answer == 42\n"}
+BASE = BaseImage(
+    image="base:1",
+    digest="sha256:" + "b" * 64,
+    config=ImageConfig(
+        architecture="amd64",
+        created=1,
+        diff_ids=("sha256:" + "0" * 64,),
+        notes=("debian",),
+        env=("PATH=/bin", "LANG=C.UTF-8"),
+        user="0",
+    ),
+    layers=(Layer(diff_id="sha256:" + "0" * 64, size=1),),
+    packages="",
+)
+LAYER = Layer(diff_id="sha256:" + "1" * 64, size=1)
+
+
+def test_configuration_of_an_image() -> None:
+    run = json.loads(image_config(BASE, [LAYER]).json_bytes())
+    assert run["config"] == {
+        "Cmd": ["/bin/bash"],
+        "Env": ["PATH=/opt/env/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"],
+        "Labels": {},
+        "StopSignal": "SIGKILL",
+        "User": "1000:1000",
+        "WorkingDir": "/testbed",
+    }
+    assert run["rootfs"]["diff_ids"] == ["sha256:" + "0" * 64, LAYER.diff_id]
+    assert "Entrypoint" not in run["config"]
+
+
+def test_same_layers_have_one_id_and_other_layers_another() -> None:
+    other = LAYER.model_copy(update={"diff_id": "sha256:" + "2" * 64})
+    assert image_config(BASE, [LAYER]).image_id == image_config(BASE, [LAYER]).image_id
+    assert image_config(BASE, [LAYER, other]).image_id != image_config(BASE, [other, LAYER]).image_id
+
+
+def test_tag_has_no_capitals() -> None:
+    assert tag_of("pypi__Demo-1.0RC1", "sha256:0123456789abcdef") == "swe-miner/pypi__demo-1.0rc1:0123456789ab"
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_two_builds_of_one_lock_have_one_digest_whatever_the_cache_holds(workshop: Workshop) -> None:
+    locked = resolve(workshop, lock_request(workshop, "pytest", "pytest-cov", "docopt"))
+    request = environment_request(workshop, locked.blobs["lock"])
+    shared = build_environment(workshop, request)
+    private = build_environment(workshop, request, wheels_first=False)
+    assert (shared.outcome, private.outcome) == ("ok", "ok")
+    assert shared.blobs == private.blobs
+    assert shared.payload["layer"]["size"] > 1_000_000
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_lock_with_a_wrong_hash_is_not_installed(workshop: Workshop) -> None:
+    text = "iniconfig==2.0.0 --hash=sha256:" + "0" * 64 + "\n"
+    seen = build_environment(workshop, environment_request(workshop, workshop.blobs.put(text.encode())))
+    assert (seen.outcome, seen.network) == ("build-failed", True)
+    assert "hash" in seen.payload["detail"].lower()
+
+
+@pytest.fixture(scope="module")
+def environment(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    case = case_of(PROJECT, tmp_path_factory.mktemp("case"), TESTS)
+    found = install(workshop, Known().memo(), case).environment
+    assert found is not None
+    return found
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_image_that_was_removed_comes_back_with_the_same_id(
+    workshop: Workshop, environment: Environment, docker_client: docker.DockerClient
+) -> None:
+    tag = ensure_image(workshop, environment, "pypi__demo-1.1")
+    assert docker_client.images.get(tag).id == environment.image
+    remove_image(docker_client, tag)
+    with pytest.raises(ImageNotFound):
+        docker_client.images.get(tag)
+    remove_image(docker_client, tag)  # not there: no error
+    assert ensure_image(workshop, environment, "pypi__demo-1.1") == tag
+    assert docker_client.images.get(tag).id == environment.image
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_image_holds_the_repository_at_its_commit_and_nothing_of_the_sandbox(
+    workshop: Workshop, environment: Environment
+) -> None:
+    with workshop.box(ensure_image(workshop, environment, "pypi__demo-1.1"), network=False) as box:
+
+        def said(command: str, user: str | None = None) -> str:
+            result = box.run(["sh", "-c", command], user=user)
+            assert result.exit_code == 0, result.text
+            return result.text
+
+        assert said("git status --porcelain") == ""
+        assert said("git status --porcelain", user="0:0") == ""
+        assert said("git log --all --reflog --format=%s") == "Base\n"
+        assert said("git remote; git stash list; git tag") == ""
+        assert said("id -u; command -v python") == "1000\n/opt/env/bin/python\n"
+        assert said("for tool in git patch ps kill tail bash; do command -v $tool || exit 1; done")
+        assert said("env | grep -i -E 'proxy|cert|index|bundle|uv_' || true") == ""
+        assert said("ls /opt") == "build\nenv\n"
+        assert said("cat /etc/pip.conf /etc/uv/uv.toml ~/.config/uv/uv.toml 2>/dev/null || true") == ""
+        assert said("find /testbed /opt/env -not -user 1000 | head -3") == ""
+        assert said("python -c 'import demo; print(demo.answer)'") == "41\n"
+
+
+@pytest.mark.docker
+def test_lost_layer_is_a_fault_that_names_it(workshop: Workshop) -> None:
+    lost = Layer(diff_id="sha256:" + "f" * 64, size=10)
+    with pytest.raises(InfrastructureFault, match="f" * 64):
+        ensure_layers(workshop, "test-lost", [lost])

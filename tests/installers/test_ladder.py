@@ -1,0 +1,238 @@
+"""The ladder on small projects of our own: which mode is healthy, what is refused and why, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from bench import BACKEND, NORMAL_ONLY, PROJECT, Known, case_of, new_file_patch, recipe_of
+
+from installers.image import ensure_image
+from installers.ladder import Installed, build_requirements, environment_of, install, refusal_of
+from installers.workshop import Workshop
+from miner.core.records import BuildMode, Environment, Fact, FactKey, Layer
+from miner.sandbox.interface import TestRequest
+from miner.sandbox.outcomes import read_run
+from miner.sandbox.profile import profile_of
+from miner.sandbox.runner import run_tests
+
+ENVIRONMENT = Environment(
+    image="sha256:" + "1" * 64,
+    base_digest="sha256:" + "2" * 64,
+    layers=(Layer(diff_id="sha256:" + "3" * 64, size=1),),
+    lock_sha256="4" * 64,
+    mode=BuildMode.NORMAL,
+    rebuild_cmd="/opt/build/reinstall",
+)
+TESTS = {"tests/test_demo.py": "import demo\n\ndef test_answer():\n    assert demo.answer == 42\n"}
+GOLD = (
+    b"diff --git a/src/demo/__init__.py b/src/demo/__init__.py\n--- a/src/demo/__init__.py\n"
+    b"+++ b/src/demo/__init__.py\n@@ -1 +1 @@\n-answer = 41\n+answer = 42\n"
+)
+
+
+def fact(kind: str, outcome: str = "ok", ordinal: int = 0, **payload) -> Fact:
+    key = FactKey(kind=kind, subject="x", input_hash=f"{ordinal}", producer="p", epoch=1)
+    return Fact(key=key, observed_at=datetime(2023, 1, 1, tzinfo=UTC), outcome=outcome, payload=payload)
+
+
+LOCK, ENV, PROJECT_FACT = fact("install.lock"), fact("install.env"), fact("install.project")
+HEALTHY = fact("install.health", environment=ENVIRONMENT.model_dump(mode="json"))
+NO_EDITABLE = fact("install.project", "project-install-failed", detail="no build_editable")
+UNSEEN = fact("install.health", "edit-not-seen", detail="x")
+
+
+def test_healthy_mode_makes_the_environment_whatever_failed_before() -> None:
+    trail = [fact("source.extract"), LOCK, ENV, LOCK, NO_EDITABLE, LOCK, PROJECT_FACT, HEALTHY]
+    assert environment_of(trail) == ENVIRONMENT
+    assert refusal_of(trail) is None
+
+
+def test_refusal_is_that_of_the_attempt_that_came_furthest() -> None:
+    assert refusal_of([LOCK, ENV, LOCK, PROJECT_FACT, UNSEEN, LOCK, NO_EDITABLE]) == UNSEEN
+    later = fact("install.project", "build-timeout", 1)
+    assert refusal_of([LOCK, ENV, LOCK, NO_EDITABLE, LOCK, later]) == later
+
+
+def test_refusals_of_other_stages_are_none_of_the_ladders() -> None:
+    assert refusal_of([fact("source.extract", "no-sdist")]) is None
+    assert environment_of([]) is None
+
+
+@pytest.mark.parametrize(
+    ("backend", "mode", "expected"),
+    [
+        ("setuptools.build_meta", BuildMode.EDITABLE, ("setuptools>=61", "wheel")),
+        ("setuptools.build_meta", BuildMode.NORMAL, ("setuptools>=61", "wheel", "pip==24.0")),
+        ("flit_core.buildapi", BuildMode.NORMAL, ("setuptools>=61", "pip==24.0")),
+        ("flit_core.buildapi", BuildMode.NONE, ()),
+    ],
+)
+def test_build_requirements_of_a_mode(backend: str, mode: BuildMode, expected: tuple[str, ...]) -> None:
+    recipe = recipe_of(build_backend=backend, build_requirements=("setuptools>=61",))
+    assert build_requirements(recipe, mode) == expected
+
+
+@pytest.fixture
+def climb(workshop: Workshop, tmp_path: Path) -> Callable[..., Installed]:
+    def climb(files=PROJECT, tests=TESTS, gold=GOLD, known: Known | None = None, **recipe) -> Installed:
+        return install(workshop, (known or Known()).memo(), case_of(files, tmp_path, tests, gold, **recipe))
+
+    return climb
+
+
+def outcomes(found: Installed) -> list[tuple[str, str]]:
+    return [(fact.key.kind, fact.outcome) for fact in found.facts]
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_editable_is_healthy_and_everything_is_remembered(climb, workshop: Workshop, tmp_path: Path) -> None:
+    known = Known()
+    found = climb(known=known)
+    assert found.environment is not None
+    assert (found.environment.mode, found.environment.rebuild_cmd) == (BuildMode.EDITABLE, None)
+    assert found.environment.layers[: len(workshop.base.layers)] == workshop.base.layers
+    locked = workshop.blobs.get_text(found.environment.lock_sha256)
+    assert "pytest==7.3.1" in locked
+    assert "demo" not in locked
+    nobody = replace(workshop, room=lambda: pytest.fail("an engine was asked for"))
+    again = install(nobody, known.memo(), case_of(PROJECT, tmp_path / "again", TESTS, GOLD))
+    assert again == found
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_back_end_without_pep_660_falls_back_to_a_normal_install_with_a_reinstall(climb, workshop: Workshop) -> None:
+    found = climb(NORMAL_ONLY)
+    assert ("install.project", "project-install-failed") in outcomes(found)
+    environment = found.environment
+    assert environment is not None
+    assert (environment.mode, environment.rebuild_cmd) == (BuildMode.NORMAL, "/opt/build/reinstall")
+    health = found.facts[-1].payload["modules"]["demo"]
+    assert health["file"].startswith("/opt/env/")
+    assert {"before": results(workshop, environment, None), "after": results(workshop, environment, GOLD)} == {
+        "before": {"tests/test_demo.py::test_answer": "failed"},
+        "after": {"tests/test_demo.py::test_answer": "passed"},
+    }
+
+
+def results(workshop: Workshop, environment: Environment, gold: bytes | None) -> dict[str, str]:
+    """Run the tests in the image, offline, as the validators do."""
+    request = TestRequest(
+        test_files=tuple(TESTS),
+        test_patch=new_file_patch(TESTS),
+        gold_patch=gold,
+        rebuild_cmd=environment.rebuild_cmd,
+        collections=0,
+    )
+    image = ensure_image(workshop, environment, "pypi__demo-1.1")
+    profile = profile_of(workshop.settings, workshop.settings.measure.test, owner=workshop.owner)
+    seen = run_tests(workshop.client, image, request, profile, workshop.blobs)
+    report = workshop.blobs.get({**seen.blobs, **seen.logs}["events.jsonl"])
+    return {result.nodeid: result.status.value for result in read_run(report).results}
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_editable_install_that_copies_is_not_taken_for_healthy(climb) -> None:
+    copying = BACKEND + "\nbuild_editable = build_wheel\n"
+    found = climb({**PROJECT, "backend.py": copying})
+    assert ("install.health", "edit-not-seen") in outcomes(found)
+    assert found.environment is not None
+    assert found.environment.mode is BuildMode.NORMAL
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_edit_that_no_mode_shows_is_refused_with_the_place_of_the_import(workshop: Workshop, tmp_path: Path) -> None:
+    frozen = BACKEND.replace("path.read_text()", "'answer = 41'")
+    case = replace(case_of({**NORMAL_ONLY, "backend.py": frozen}, tmp_path, TESTS), instance_id="pypi__frozen-1")
+    found = install(workshop, Known().memo(), case)
+    assert found.environment is None
+    assert found.refusal is not None
+    assert found.refusal.outcome == "edit-not-seen"
+    assert "/opt/env/lib/python3.11/site-packages/demo/__init__.py" in found.refusal.payload["detail"]
+    assert not [tag for image in workshop.client.images.list("swe-miner/pypi__frozen-1") for tag in image.tags]
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_tree_that_needs_no_installation(climb) -> None:
+    files = {"demo.py": "answer = 41\n"}
+    found = climb(files, gold=b"", modes=(BuildMode.NONE,), source_root="", build_backend="")
+    assert found.environment is not None
+    assert found.environment.mode is BuildMode.NONE
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_project_that_pytest_itself_needs_is_the_one_of_the_tree(climb, workshop: Workshop) -> None:
+    files = {
+        "pyproject.toml": PROJECT["pyproject.toml"],
+        "backend.py": PROJECT["backend.py"].replace("demo", "iniconfig").replace("1.0", "1.1.1"),
+        "src/iniconfig/__init__.py": "class IniConfig:\n    ours = True\n\nParseError = SectionWrapper = ValueError\n",
+    }
+    tests = {"tests/test_ini.py": "import iniconfig\n\ndef test_ours():\n    assert iniconfig.IniConfig.ours\n"}
+    found = climb(files, tests, b"", distribution="iniconfig", version_hint="1.1.1", top_level=("iniconfig",))
+    assert found.environment is not None, found.facts[-1].payload
+    assert "iniconfig" not in workshop.blobs.get_text(found.environment.lock_sha256)
+    assert found.facts[-1].payload["modules"]["iniconfig"]["file"] == "/testbed/src/iniconfig/__init__.py"
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_options_that_pytest_does_not_know_are_dropped_with_a_reason(climb) -> None:
+    found = climb(addopts=("--strict-markers", "--cov=demo", "--no-such-option", "-p", "no_such_plugin"))
+    assert found.environment is not None
+    assert found.environment.addopts == ("--strict-markers",)
+    dropped = dict(item.split(": ") for item in found.environment.dropped_addopts)
+    assert set(dropped) == {"--cov=demo", "--no-such-option", "-p no_such_plugin"}
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_module_that_cannot_be_collected_before_the_fix_is_normal(climb) -> None:
+    tests = {"tests/test_new.py": "from demo import new\n\ndef test_new():\n    assert new\n"}
+    gold = b"".join((GOLD[:-1].replace(b"+1 @@", b"+1,2 @@"), b"\n+new = True\n"))
+    found = climb(PROJECT, tests, gold)
+    assert found.environment is not None
+    assert found.facts[-1].payload["collected"] == 1
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_tests_that_never_collect_are_refused_with_pytests_own_error(climb) -> None:
+    found = climb(PROJECT, {"tests/test_x.py": "import no_such_module\n"})
+    assert found.refusal is not None
+    assert found.refusal.outcome == "nothing-collected"
+    assert "ModuleNotFoundError: No module named 'no_such_module'" in found.refusal.payload["detail"]
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_package_that_cannot_be_imported_is_refused_with_its_error(climb) -> None:
+    found = climb({**PROJECT, "src/demo/__init__.py": "import no_such_dependency\n"}, gold=b"")
+    assert found.refusal is not None
+    assert found.refusal.outcome == "import-failed"
+    assert "no_such_dependency" in found.refusal.payload["detail"]
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_conftest_that_fails_is_pytest_unusable_with_its_error(climb) -> None:
+    found = climb({**PROJECT, "tests/conftest.py": "import no_such_plugin_of_ours\n"})
+    assert found.refusal is not None
+    assert found.refusal.outcome == "pytest-unusable"
+    assert "no_such_plugin_of_ours" in found.refusal.payload["detail"]
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_requirements_without_a_solution_end_the_climb(climb) -> None:
+    found = climb(requirements=("pytest==99",))
+    assert outcomes(found) == [("install.lock", "lock-failed")]
+    assert found.refusal == found.facts[0]

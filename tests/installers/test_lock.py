@@ -1,0 +1,157 @@
+"""Locks: the package index as it was, the project never from it, and faults of the network told from properties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from bench import Known, lock_request
+from conftest import OWNER
+
+from installers.lock import exemptions, lock, packages, resolve
+from installers.workshop import Room, Workshop, as_of, explanation, index_trouble
+from miner.core.errors import IndexUnreachable
+from miner.core.settings import Cutoff
+from miner.sandbox.network import egress
+
+RULE = Cutoff(days_after=1.0, exempt=("Setup_Tools",), exempt_before="2022-08-15")
+UNTIL = datetime(2022, 8, 15, tzinfo=UTC)
+
+
+def test_exempt_packages_are_taken_as_of_the_day_of_the_rule_before_it_only() -> None:
+    assert exemptions(datetime(2022, 6, 1, tzinfo=UTC), RULE) == {"setup-tools": UNTIL}
+    assert exemptions(UNTIL, RULE) == {}
+
+
+def test_dates_are_given_to_uv_in_utc() -> None:
+    options = as_of(datetime.fromisoformat("2023-04-19T01:30:00.75+02:00"), {"b": UNTIL, "a": UNTIL})
+    assert options == [
+        *("--exclude-newer", "2023-04-18T23:30:00Z"),
+        *("--exclude-newer-package", "a=2022-08-15T00:00:00Z"),
+        *("--exclude-newer-package", "b=2022-08-15T00:00:00Z"),
+    ]
+
+
+def test_pins_of_a_lock() -> None:
+    text = "A_b==1.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:c==d\nc==2!1.0+x ; python_version < '3'\n"
+    assert packages(text) == {"a-b": "1.0", "c": "2!1.0+x"}
+
+
+def test_explanation_is_uvs_own_and_has_nothing_that_changes_from_run_to_run() -> None:
+    log = "Resolved 1 package in {}\nerror: Failed to build x\n  cause: /cache/builds-v0/.tmp{}/a: at 0x7f{}\n"
+    first = explanation(log.format("12ms", "aB3dEf", "0123abcd"))
+    assert first == explanation(log.format("1.5s", "Zz9_xx", "fedc9876"))
+    assert first.startswith("error: Failed to build x\n  cause:")
+
+
+def test_explanation_without_an_error_of_uv_is_the_end_of_the_output() -> None:
+    assert explanation("a\n" * 2000 + "the end") == "... " + ("a\n" * 2000)[-1493:] + "the end"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error: Request failed after 3 retries in 7.2s",
+        "error: Failed to fetch: `https://i/simple/a/`\n  cause: HTTP status server error (503 Service Unavailable)",
+        "error: Failed to download `a==1`\n  cause: error decoding response body",
+        "error: x\n  cause: HTTP status client error (429 Too Many Requests) for url (https://index/simple/a/)",
+    ],
+)
+def test_trouble_of_the_index_is_known_by_uvs_words(said: str) -> None:
+    assert index_trouble(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error: No solution found\n  cause: Because a was not found in the package registry",
+        "error: Failed to build `a`\n         [stderr]\n         requests.exceptions: error sending request",
+        "",
+    ],
+)
+def test_failures_of_packages_are_no_trouble_of_the_index(said: str) -> None:
+    assert index_trouble(said) == ""
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_lock_is_that_of_the_day(workshop: Workshop) -> None:
+    seen = resolve(workshop, lock_request(workshop, "pytest"))
+    assert seen.outcome == "ok"
+    assert seen.payload["packages"]["pytest"] == "7.3.1"
+    assert "--hash=sha256:" in workshop.blobs.get_text(seen.blobs["lock"])
+    assert not seen.payload["builds"]
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_project_that_pytest_depends_on_is_not_in_the_lock_and_its_version_counts(workshop: Workshop) -> None:
+    request = lock_request(workshop, "pytest")
+    facts = lock(workshop, Known().memo(), request, name="Pluggy", version="0.11.0")
+    assert [fact.outcome for fact in facts] == ["ok", "ok"]
+    found = facts[-1].payload["packages"]
+    assert "pluggy" not in found
+    assert found["pytest"] != facts[0].payload["packages"]["pytest"]  # an older one, which takes this pluggy
+    assert "py" in found
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_project_without_a_known_version_is_left_out_too(workshop: Workshop) -> None:
+    found = lock(workshop, Known().memo(), lock_request(workshop, "pytest"), name="pluggy", version=None)[-1]
+    assert found.ok
+    assert "pluggy" not in found.payload["packages"]
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_build_requirement_that_asks_for_the_project_gets_the_base_version(workshop: Workshop) -> None:
+    request = lock_request(workshop, "hatchling", purpose="build")
+    found = lock(workshop, Known().memo(), request, name="pathspec", version="0.10.3")[-1]
+    assert found.payload["packages"]["pathspec"] == "0.10.3"
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_requirements_without_a_solution_are_a_reason_with_uvs_explanation(workshop: Workshop) -> None:
+    seen = resolve(workshop, lock_request(workshop, "pytest==99"))
+    assert (seen.outcome, seen.network) == ("lock-failed", True)
+    assert "there is no version of pytest==99" in seen.payload["detail"]
+    assert "unsatisfiable" in workshop.blobs.get_text(seen.logs["log"])
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_requirement_from_a_git_forge_is_refused_with_the_denied_host(workshop: Workshop) -> None:
+    seen = resolve(workshop, lock_request(workshop, "demo @ https://example.org/demo-1.0.tar.gz"))
+    assert seen.outcome == "lock-failed"
+    assert seen.payload["denied"] == ["example.org:443"]
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_package_with_an_sdist_only_is_built_with_a_private_cache(workshop: Workshop) -> None:
+    seen = resolve(workshop, lock_request(workshop, "docopt==0.6.2"))
+    assert (seen.outcome, seen.payload["builds"]) == ("ok", True)
+
+
+def _no_room() -> Room:
+    raise AssertionError("nothing is to be measured")
+
+
+@pytest.mark.docker
+def test_no_requirements_are_an_empty_lock_without_a_container(workshop: Workshop) -> None:
+    nobody = replace(workshop, room=_no_room)
+    seen = resolve(nobody, lock_request(workshop))
+    assert (seen.payload["packages"], workshop.blobs.get(seen.blobs["lock"])) == ({}, b"")
+
+
+@pytest.mark.docker
+def test_index_that_does_not_answer_is_a_fault_and_no_property_of_the_package(workshop: Workshop) -> None:
+    dead = workshop.settings.index.model_copy(update={"url": "https://index.invalid/simple", "timeout_s": 2.0})
+    settings = workshop.settings.model_copy(update={"index": dead})
+    with egress(workshop.client, workshop.base.image, ["index.invalid"], settings, owner=OWNER) as way:
+        bench = replace(workshop, settings=settings, room=lambda: Room(workshop.client, way))
+        with pytest.raises(IndexUnreachable, match=r"index\.invalid:443"):
+            resolve(bench, lock_request(workshop, "pytest"))
