@@ -8,6 +8,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
+FAST := not docker and not index and not slow
 
 .PHONY: help setup docker mine test-fast test test-all lint bench lock clean
 
@@ -23,13 +24,14 @@ mine: docker ## the whole pipeline on the packages of configs/demo.toml
 	@$(BIN)/swe-miner run --config configs/demo.toml
 
 test-fast: setup ## tests that need neither an engine nor the network (under a minute)
-	@$(BIN)/pytest -m "not docker and not index and not slow"
+	@$(BIN)/pytest -n auto -m "$(FAST)"
 
-test: docker ## one of everything, in real containers (under 15 minutes)
-	@$(BIN)/pytest -m "not slow"
+test: docker test-fast ## one of everything, in real containers (under 15 minutes)
+	@$(BIN)/pytest -m "not ($(FAST)) and not slow"
 
-test-all: docker ## with the long kills, faults and corpora
-	@$(BIN)/pytest
+test-all: docker setup ## with the long kills, faults and corpora, and ten times the examples of property tests
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -m "$(FAST)"
+	@$(BIN)/pytest -m "not ($(FAST))"
 
 lint: setup ## format, style, types, direction of imports
 	@$(BIN)/ruff format --check .

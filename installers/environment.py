@@ -47,9 +47,8 @@ class EnvironmentRequest(Record):
 
 def environment(workshop: Workshop, memo: Memo, request: EnvironmentRequest) -> Fact:
     """Return the fact about the environment layer of a lock."""
-    return memo.measure(
-        PRODUCER, KIND, subject_of(request), {"request": request}, lambda: build_environment(workshop, request)
-    )
+    inputs = {"request": request, "limits": workshop.limits}
+    return memo.measure(PRODUCER, KIND, subject_of(request), inputs, lambda: build_environment(workshop, request))
 
 
 def layer_of(fact: Fact) -> Layer:

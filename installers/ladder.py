@@ -20,9 +20,11 @@ from installers.pythons import load_pythons
 from installers.rebuild import PIP, PIP_UNTIL
 from installers.workshop import Workshop, uv_version
 from miner.core.memo import Memo
+from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Candidate, Environment, Fact, Recipe
 
 _WHEEL = "wheel"
+_SETTLED = (Reason.NOTHING_COLLECTED, Reason.PATCH_DOES_NOT_APPLY)  # another mode would not change it
 _ORDER = ("install.lock", "install.env", "install.project", HEALTH)
 
 
@@ -116,7 +118,7 @@ class _Climb:
         self._inputs: dict[str, Any] = {
             "executable": python.executable,
             "cutoff": cutoff,
-            "exempt": exemptions(cutoff, rule),
+            "exempt": exemptions(cutoff, rule, python.released),
             "base": workshop.base.digest,
             "uv": uv_version(),
         }
@@ -131,15 +133,16 @@ class _Climb:
         if not built.ok:
             return
         for mode in self._recipe.modes:
-            if self._is_healthy(mode, locked, built):
+            last = self._try(mode, locked, built)
+            if last.ok or last.outcome in _SETTLED:
                 return
 
-    def _is_healthy(self, mode: BuildMode, locked: Fact, built: Fact) -> bool:
-        """Install the project in one mode and examine it."""
+    def _try(self, mode: BuildMode, locked: Fact, built: Fact) -> Fact:
+        """Install the project in one mode and examine it; the last fact says what came of it."""
         inputs = self._inputs if mode is not BuildMode.NORMAL else {**self._inputs, "exempt": _for_pip()}
         build_lock = self._lock("build", build_requirements(self._recipe, mode), inputs, mode)
         if not build_lock.ok:
-            return False
+            return build_lock
         request = ProjectRequest(
             mode=mode,
             environment=layer_of(built),
@@ -150,7 +153,7 @@ class _Climb:
             **inputs,
         )
         done = self._seen(project(self._workshop, self._memo, self._case.instance_id, request, self._case.pack))
-        return done.ok and self._examine(locked, built, done).ok
+        return self._examine(locked, built, done) if done.ok else done
 
     def _examine(self, locked: Fact, built: Fact, done: Fact) -> Fact:
         own, base = (layer_of(built), layer_of(done)), self._workshop.base

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
 from packaging.utils import canonicalize_name
@@ -27,6 +27,7 @@ from miner.sandbox.interface import Box, ExecResult
 PRODUCER = Producer(name="installers.lock", epoch=1)
 KIND = "install.lock"
 
+_SETTLED = timedelta(days=30)
 _STUB = f"{WORK}/stub"
 _LOCK = f"{WORK}/lock.txt"
 _MAX_LOCK = 8 * 1024 * 1024
@@ -65,10 +66,16 @@ def subject_of(inputs: Record) -> str:
     return f"env-{hash_of(inputs)[:16]}"
 
 
-def exemptions(cutoff: datetime, rule: Cutoff) -> dict[str, datetime]:
-    """Return the packages that are taken as of `exempt_before` where the cut-off is earlier than that."""
+def exemptions(cutoff: datetime, rule: Cutoff, python_released: date) -> dict[str, datetime]:
+    """Return the packages that are taken as of a later day than the cut-off, and that day.
+
+    Those of `exempt` as of `exempt_before`. Those of `exempt_until_python` as of a month after the interpreter came
+    out: where it is younger than the change, only such a version of what runs the tests knows it.
+    """
     until = datetime.fromisoformat(rule.exempt_before).replace(tzinfo=UTC)
-    return {canonicalize_name(name): until for name in rule.exempt} if cutoff < until else {}
+    known = datetime(python_released.year, python_released.month, python_released.day, tzinfo=UTC) + _SETTLED
+    days = dict.fromkeys(rule.exempt, until) | dict.fromkeys(rule.exempt_until_python, known)
+    return {canonicalize_name(name): day for name, day in days.items() if cutoff < day}
 
 
 def lock(workshop: Workshop, memo: Memo, request: LockRequest, *, name: str, version: str | None) -> list[Fact]:
@@ -95,7 +102,8 @@ def _asks_for(fact: Fact, name: str) -> bool:
 
 
 def _measure(workshop: Workshop, memo: Memo, request: LockRequest) -> Fact:
-    return memo.measure(PRODUCER, KIND, request.subject, {"request": request}, lambda: resolve(workshop, request))
+    inputs = {"request": request, "limits": workshop.limits}
+    return memo.measure(PRODUCER, KIND, request.subject, inputs, lambda: resolve(workshop, request))
 
 
 def resolve(workshop: Workshop, request: LockRequest) -> Observation:

@@ -94,7 +94,7 @@ def project(workshop: Workshop, memo: Memo, instance_id: str, request: ProjectRe
                 pack(out)
             return install(workshop, request, Repository(tar))
 
-    return memo.measure(PRODUCER, KIND, instance_id, {"request": request}, run)
+    return memo.measure(PRODUCER, KIND, instance_id, {"request": request, "limits": workshop.limits}, run)
 
 
 def install_editable(workshop: Workshop, request: ProjectRequest, repository: Repository) -> Observation:

@@ -18,7 +18,7 @@ from miner.core.blobs import BlobStore
 from miner.core.errors import IndexUnreachable
 from miner.core.reasons import Reason
 from miner.core.records import Observation
-from miner.core.settings import Settings
+from miner.core.settings import Limits, Settings
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.container import DockerBox, sandbox_container
 from miner.sandbox.interface import Box, ExecResult
@@ -80,6 +80,11 @@ class Workshop:
         """The way to the package index."""
         return self.room().egress
 
+    @property
+    def limits(self) -> Limits:
+        """The bounds of an installation: what exceeds them is measured again when they change."""
+        return self.settings.measure.install
+
     @contextmanager
     def box(self, image: str, *, network: bool, cache: Literal["shared", "private"] = "private") -> Iterator[DockerBox]:
         """Run a locked-down container with the bounds of installations.
@@ -89,7 +94,7 @@ class Workshop:
             network: whether the package index can be reached.
             cache: "shared" only where no code of packages runs.
         """
-        profile = profile_of(self.settings, self.settings.measure.install, cache=cache, owner=self.owner)
+        profile = profile_of(self.settings, self.limits, cache=cache, owner=self.owner)
         with sandbox_container(self.client, image, profile, "install", self.egress if network else None) as box:
             if network:
                 box.put({UV: (Path(uv.find_uv_bin()).read_bytes(), 0o755)}, uid=0)

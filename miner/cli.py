@@ -21,9 +21,9 @@ from miner.core.errors import EXIT_FAULTED, MachineError, SweMinerError
 from miner.core.generated import reasons_page
 from miner.core.ledger import Ledger
 from miner.core.settings import Settings, load_settings
-from miner.jobs import audit, monthly, release
+from miner.jobs import audit, correction, monthly, release
 from miner.jobs.funnel import funnel as count_funnel
-from miner.jobs.render import checks_text, decision_line, funnel_text, remeasured_text, summary_text
+from miner.jobs.render import checks_text, correction_text, count, decision_line, funnel_text, summary_text
 from miner.sandbox import doctor as machine_doctor
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -117,17 +117,19 @@ def invalidate(
     as_json: AsJson = False,
 ) -> None:
     """Take a producer's facts out of use; nothing is deleted, and `remeasure` measures them again."""
-    ledger = Ledger(_settings(config, overrides).paths.ledger, create=False)
-    with ledger.exclusive():
-        facts = ledger.invalidate(why=why, producer=producer, epoch=epoch, kind=kind, subject=subject, dry_run=dry_run)
-    _say(facts, f"{len(facts)} facts {'would be' if dry_run else 'are'} out of use", as_json=as_json)
+    settings = _settings(config, overrides)
+    facts = correction.invalidate(
+        settings, why=why, producer=producer, epoch=epoch, kind=kind, subject=subject, dry_run=dry_run
+    )
+    _say(facts, f"{count(len(facts), 'fact')} {'would go' if dry_run else 'went'} out of use", as_json=as_json)
 
 
 @app.command()
 def remeasure(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
     """Measure what was invalidated again, and compare old against new."""
-    changes = monthly.remeasure(_settings(config, overrides), quiet=as_json)
-    _say(changes, remeasured_text(changes), as_json=as_json)
+    corrected = correction.remeasure(_settings(config, overrides), quiet=as_json)
+    _say(corrected, correction_text(corrected), as_json=as_json)
+    raise typer.Exit(EXIT_FAULTED if corrected.faulted else 0)
 
 
 @releases.command("rebuild")

@@ -1,15 +1,22 @@
-"""Fixtures for tests in real containers; only tests marked `docker` use them."""
+"""How many examples property tests try, and fixtures for tests in real containers (those marked `docker`)."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import docker
+import hypothesis
 import pytest
 
 from miner.core.settings import Settings, load_settings
 from miner.sandbox.base_image import BaseImage, ensure_base_image
 from miner.sandbox.engine import connect
+
+# `make test-all` tries more; no deadline: machines are noisy.
+hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=400, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture(scope="session")

@@ -138,6 +138,13 @@ class Ledger:
             found |= {row.fact_id: row.run_id for row in self._rows(select(t.facts).where(wanted))}
         return found
 
+    def producers(self) -> list[str]:
+        """Return the names of all that has measured a fact."""
+        with _ledger_faults(), self._engine.connect() as connection:
+            return list(
+                connection.execute(select(t.facts.c.producer).distinct().order_by(t.facts.c.producer)).scalars()
+            )
+
     def count_facts(self) -> int:
         """Return the number of facts, tombstoned ones included."""
         with _ledger_faults(), self._engine.connect() as connection:
@@ -306,7 +313,7 @@ def _engine(url: str) -> Engine:
 
         @event.listens_for(engine, "connect")
         def _pragmas(connection: Any, _record: Any) -> None:
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
+            for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
                 connection.execute(f"PRAGMA {pragma}")
 
     return engine

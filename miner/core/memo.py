@@ -47,6 +47,9 @@ class Memo:
         recheck_after: a negative answer of a network service is asked for once more when it is older than this.
         clock: gives the time of observation.
         locks: shared by the memos of all workers of a run, so that two that need the same fact measure it once.
+
+    Attributes:
+        used: every fact that it has answered with, in order.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Memo:
         self._recheck_after = recheck_after
         self._clock = clock
         self._locks = locks or KeyedLocks()
+        self.used: list[Fact] = []
 
     def measure(
         self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any], run: Callable[[], Observation]
@@ -82,8 +86,11 @@ class Memo:
         with self._locks.of(f"{key.kind}/{key.subject}/{key.input_hash}"):
             known = self._find(key)
             if known and not self._wants_second_attempt(known):
-                return known[-1]
-            return self._measure(key.model_copy(update={"ordinal": self._next_ordinal(key, known)}), run)
+                fact = known[-1]
+            else:
+                fact = self._measure(key.model_copy(update={"ordinal": self._next_ordinal(key, known)}), run)
+        self.used.append(fact)
+        return fact
 
     def _measure(self, key: FactKey, run: Callable[[], Observation]) -> Fact:
         started = time.monotonic()

@@ -13,7 +13,7 @@ from miner.core.tables import identity, metadata, schema_version
 
 def _create(connection: Connection) -> None:
     """1: identity, runs, candidates, facts, tombstones, faults, findings, decisions."""
-    metadata.create_all(connection)
+    metadata.create_all(connection, checkfirst=False)
     connection.execute(identity.insert().values(ledger_id=uuid.uuid4().hex))
 
 

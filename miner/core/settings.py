@@ -101,6 +101,7 @@ class Cutoff(_Section):
     days_after: float
     exempt: tuple[str, ...]
     exempt_before: str
+    exempt_until_python: tuple[str, ...] = ()
 
 
 class Measure(_Section):

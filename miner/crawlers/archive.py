@@ -163,7 +163,7 @@ def _refuse_conflicts(entries: Mapping[tuple[str, ...], Entry]) -> None:
 
 def _refuse_bad_link(link: tuple[str, ...], links: Mapping[tuple[str, ...], bytes]) -> None:
     """Follow a link, through all other links: refuse it where it ever leaves the tree, or never arrives."""
-    shown = f"{'/'.join(link)!r} is a link to {links[link]!r}, which"
+    shown = f"{'/'.join(link)!r} is a link to {links[link].decode('utf-8', 'surrogateescape')!r}, which"
     here: list[str] = list(link[:-1])
     ahead = _steps(links[link])
     hops = 0

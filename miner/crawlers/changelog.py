@@ -24,7 +24,9 @@ _STEM = re.compile(
 )
 _README = re.compile(r"^readme$", re.IGNORECASE)
 _TEXT_SUFFIXES = ("", ".md", ".markdown", ".rst", ".txt", ".adoc")
-_FOLDERS = frozenset({"doc", "docs", "source", "src", "en", "about", "content", "project", "sites", "www", ".github"})
+_FOLDERS = frozenset(
+    {"doc", "docs", "source", "src", "en", "about", "content", "markdown", "project", "sites", "www", ".github"}
+)
 _VERSION_FOLDERS = re.compile(
     r"^(?:changes?|changelogs?|history|news|release[-_]?notes?|releases?|whats[-_]?new)$", re.I
 )

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from miner.core.blobs import BlobStore
@@ -83,10 +84,11 @@ class PypiSource:
         Raises:
             ConfigError: a pair names no two releases, one after the other, or two pairs would make one candidate.
         """
-        found: dict[str, ReleasePair] = {}
+        found: dict[tuple[str, Version], ReleasePair] = {}
         for pair in self._pairs:
             check_pair(pair)
-            first = found.setdefault(instance_id(pair), pair)
+            release = canonicalize_name(pair.name), Version(pair.new)  # 3 and 3.0 have two ids, and are one release
+            first = found.setdefault(release, pair)
             if Version(first.old) != Version(pair.old):
                 raise ConfigError(f"pairs: {pair.name} {pair.new} stands twice, after {first.old} and after {pair.old}")
         return tuple(found.values())

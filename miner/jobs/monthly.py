@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from exporters.release import Release
-from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault
-from miner.core.ledger import content_hash, fact_id
+from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault, UsageError
+from miner.core.ledger import fact_id
 from miner.core.memo import Emit, is_final
 from miner.core.reasons import Reason
 from miner.core.records import Decision, Fact, Finding, ReleasePair, State
@@ -28,7 +28,7 @@ from miner.jobs.funnel import funnel
 from miner.jobs.progress import Reporter, reporter
 from miner.jobs.release import write
 from miner.jobs.steps import STEPS, Bench
-from miner.jobs.summary import Remeasured, Summary
+from miner.jobs.summary import Summary
 from validators.decide import decide
 from validators.interface import Fault
 from validators.rules import evaluate
@@ -64,30 +64,27 @@ def run(settings: Settings, *, quiet: bool = False, source: Source[ReleasePair] 
         InfrastructureFault: the engine, the disk or the network is gone; what was completed is kept.
         Interrupted: Ctrl-C or SIGTERM.
     """
-    with open_context(settings, "run", source) as context:
-        return _summary(context, *_mine_and_release(context, quiet=quiet))
-
-
-def remeasure(settings: Settings, *, quiet: bool = False) -> list[Remeasured]:
-    """Measure what was invalidated again, for the candidates of these settings, and compare old with new."""
-    with open_context(settings, "remeasure") as context:
-        old = {_question(fact): fact for fact, _ in context.ledger.tombstoned()}
-        _mine_and_release(context, quiet=quiet)
-        new = [fact for fact in map(context.ledger.get, context.new_facts) if fact is not None]
-        pairs = [(old[_question(fact)], fact) for fact in new if _question(fact) in old]
-        return sorted((_compared(*pair) for pair in pairs), key=lambda one: (one.subject, one.kind))
-
-
-def _mine_and_release(context: Context, *, quiet: bool) -> tuple[list[Mined], Release, float]:
     started = time.monotonic()
+    with open_context(settings, "run", source) as context:
+        mined, release = mine_and_release(context, quiet=quiet)
+        return _summary(context, mined, release, time.monotonic() - started)
+
+
+def mine_and_release(context: Context, *, quiet: bool) -> tuple[list[Mined], Release]:
+    """Mine all candidates of a context's source, decide on each, and write the release.
+
+    Raises:
+        UsageError: there are none: a release would be replaced by an empty one.
+    """
     pairs = tuple(context.source.discover())
+    if not pairs:
+        raise UsageError("no candidates: `pairs` is empty", next_step="swe-miner run --config configs/demo.toml")
     for pair in pairs:
         context.register(pair)
     with reporter(len(pairs), quiet=quiet) as report:
         mined = _mine_all(context, pairs, report)
     decided = [(one.decision, one.findings) for one in mined]
-    release = write(context.settings, context.ledger, context.reader, decided)
-    return mined, release, time.monotonic() - started
+    return mined, write(context.settings, context.ledger, context.reader, decided)
 
 
 def _mine_all(context: Context, pairs: Sequence[ReleasePair], report: Reporter) -> list[Mined]:
@@ -139,6 +136,7 @@ def mine(context: Context, pair: ReleasePair, emit: Emit) -> Mined:
         except Exception as caught:  # noqa: BLE001 - a bug must not end the other candidates' run
             error = infrastructure_fault(caught)
             fault = fault_from(caught, stage, context.settings)
+            trail = tuple(bench.memo.used)
         findings = evaluate(case, context.settings.policy)
         if fault is not None or any(finding.outcome == "fail" for finding in findings):
             break
@@ -150,22 +148,6 @@ def mine(context: Context, pair: ReleasePair, emit: Emit) -> Mined:
 def _provisional(context: Context, trail: Sequence[Fact]) -> set[Reason]:
     """Return the reasons that rest on one answer of a network service."""
     return {Reason(fact.outcome) for fact in trail if not fact.ok and not is_final(context.ledger.find(fact.key))}
-
-
-def _question(fact: Fact) -> tuple[str, ...]:
-    """Return what a fact answers, whichever attempt of whichever epoch it is."""
-    return fact.key.kind, fact.key.subject, fact.key.input_hash, fact.key.producer
-
-
-def _compared(old: Fact, new: Fact) -> Remeasured:
-    same_key = new.model_copy(update={"key": old.key})
-    return Remeasured(
-        subject=old.key.subject,
-        kind=old.key.kind,
-        old=old.outcome,
-        new=new.outcome,
-        same=content_hash(old) == content_hash(same_key),
-    )
 
 
 def _summary(context: Context, mined: Sequence[Mined], release: Release, seconds: float) -> Summary:

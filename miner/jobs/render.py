@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from miner.core.records import Decision, State
 from miner.jobs.funnel import FunnelStage
-from miner.jobs.summary import Remeasured, Summary
+from miner.jobs.summary import Correction, Summary
 from miner.sandbox.doctor import Check
 
 _SENTENCE_CHARS = 240
@@ -43,16 +43,21 @@ def summary_text(summary: Summary) -> str:
     lines = ["", *map(decision_line, summary.decisions), "", funnel_text(summary.funnel), ""]
     lines.append(f"{count(summary.measured, 'fact')} measured, {summary.known} known, {summary.seconds:.0f} s")
     lines.append(f"release: {summary.release} ({count(summary.tasks, 'task')})")
-    if summary.faulted:
-        who = count(summary.faulted, "candidate")
-        lines.append(f"{who} met a fault of the infrastructure: run the same command again")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_faulted(summary.faulted)])
 
 
-def remeasured_text(changes: Sequence[Remeasured]) -> str:
-    """Return what measuring again changed, one line a fact."""
+def _faulted(number: int) -> list[str]:
+    return [f"{count(number, 'candidate')} met a fault: run the same command again"] if number else []
+
+
+def correction_text(correction: Correction) -> str:
+    """Return what measuring again changed, one line a fact, and what stays open."""
+    changes = correction.changes
     lines = [f"{change.subject} {change.kind}: {change.old} -> {change.new} ({change.verdict})" for change in changes]
-    return "\n".join(lines or ["nothing is out of use that any candidate rests on"])
+    lines.append(f"{count(len(changes), 'fact')} measured again, {sum(not change.same for change in changes)} changed")
+    if correction.left:
+        lines.append(f"{count(correction.left, 'fact')} still out of use: no candidate of these settings came to them")
+    return "\n".join([*lines, *_faulted(correction.faulted)])
 
 
 def checks_text(checks: Sequence[Check]) -> str:

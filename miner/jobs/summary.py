@@ -40,3 +40,16 @@ class Remeasured(Record):
     def verdict(self) -> str:
         """Whether the content changed."""
         return "same content" if self.same else "changed"
+
+
+class Correction(Record):
+    """What measuring again came to.
+
+    Attributes:
+        left: facts that are out of use with nothing in their place: no candidate of these settings came to them.
+        faulted: candidates that met a fault.
+    """
+
+    changes: tuple[Remeasured, ...]
+    left: int
+    faulted: int

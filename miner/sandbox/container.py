@@ -18,7 +18,7 @@ import docker
 import structlog
 from docker.errors import APIError, DockerException, NotFound
 
-from miner.core.errors import DiskFull, InfrastructureFault
+from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault
 from miner.core.reasons import Reason
 from miner.sandbox.counters import COMMAND, Counters, parse_counters
 from miner.sandbox.engine import engine_faults
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from miner.sandbox.network import DockerEgress
 
 _MB = 1024 * 1024
-_MERGED = ("sh", "-c", 'exec "$@" 2>&1', "sh")  # one pipe, so that the order of the two streams is kept
+# One pipe, so that the order of the two streams is kept. A command's own 126 becomes 125, because the engine says 126
+# of a command whose output it could not hand over, and may have ended it (moby, daemon/exec.go).
+_MERGED = ("sh", "-c", '"$@" 2>&1; code=$?; [ "$code" != 126 ] || code=125; exit "$code"', "sh")
+_CUT_OFF = 126
 _KILLED = 137
 _NOT_RUNNING = 409
 _DISK_EVERY_S = 1.0
@@ -181,6 +184,8 @@ class DockerBox:
                 sink=capture.add,
                 stop=watch,
             )
+            if exit_code == _CUT_OFF:
+                raise DockerUnavailable(f"the connection to the engine was lost while a command ran in {self._name}")
             duration = time.monotonic() - started
             if self._limit is None and (limit := self._judge()) is not None:
                 self.stop(limit)

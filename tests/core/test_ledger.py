@@ -7,12 +7,14 @@ import os
 import signal
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import create_engine, inspect
 
 from miner.core.errors import LedgerBusy, LedgerError
 from miner.core.ledger import Ledger, content_hash, fact_id
@@ -164,6 +166,24 @@ def test_a_ledger_of_a_newer_program_is_refused(tmp_path: Path) -> None:
         connection.execute("UPDATE schema_version SET version = 99")
     with pytest.raises(LedgerError, match="schema 99"):
         Ledger(f"sqlite:///{path}")
+
+
+def test_a_new_ledger_opened_by_many_at_once_is_made_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite3"
+    with ThreadPoolExecutor(8) as pool:
+        ids = set(pool.map(lambda _: Ledger(url).id, range(16)))
+    assert len(ids) == 1
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite3"
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE decisions (something_else TEXT)")
+    with pytest.raises(LedgerError):
+        Ledger(url)
+    with engine.connect() as connection:
+        assert inspect(connection).get_table_names() == ["decisions"]
 
 
 def test_migrations_are_numbered_from_one_in_their_docstrings() -> None:

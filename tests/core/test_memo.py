@@ -55,9 +55,19 @@ def test_other_inputs_are_measured_apart(memo: Memo) -> None:
     assert measure(memo, Observation(payload={"n": 2}), x=2).payload == {"n": 2}
 
 
-def test_a_raised_epoch_measures_again(memo: Memo) -> None:
-    measure(memo, Observation(payload={"n": 1}))
-    assert measure(memo, Observation(payload={"n": 2}), producer=Producer(name="p", epoch=2)).payload == {"n": 2}
+def test_a_raised_epoch_keeps_what_stands_and_measures_what_was_invalidated(memo: Memo, ledger: Ledger) -> None:
+    raised = Producer(name="p", epoch=2)
+    first = measure(memo, Observation(payload={"n": 1}))
+    assert measure(memo, Observation(payload={"n": 2}), producer=raised) == first
+    ledger.invalidate(why="epoch 2", producer="p", epoch=1)
+    second = measure(memo, Observation(payload={"n": 2}), producer=raised)
+    assert (second.key.epoch, second.payload) == (2, {"n": 2})
+    assert measure(memo, Observation(payload={"n": 3}), producer=raised) == second
+
+
+def test_a_fact_of_a_later_epoch_is_not_known_to_an_earlier_one(memo: Memo) -> None:
+    measure(memo, Observation(payload={"n": 2}), producer=Producer(name="p", epoch=2))
+    assert measure(memo, Observation(payload={"n": 1})).payload == {"n": 1}
 
 
 def test_an_invalidated_fact_is_measured_again_under_the_next_ordinal(memo: Memo, ledger: Ledger) -> None:
@@ -85,6 +95,12 @@ def test_a_no_that_does_not_depend_on_the_network_is_final_at_once(memo: Memo, c
     clock.now += timedelta(hours=7)
     assert is_final([first])
     assert measure(memo, Observation()) == first
+
+
+def test_the_memo_tells_what_it_answered_with_in_order(memo: Memo) -> None:
+    first, second = measure(memo, Observation(), x=1), measure(memo, Observation(), x=2)
+    assert measure(memo, Observation(), x=1) == first
+    assert memo.used == [first, second, first]
 
 
 def test_a_fault_of_the_infrastructure_leaves_no_fact(memo: Memo, ledger: Ledger) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,6 +69,16 @@ def test_a_lasting_error_of_the_index_is_a_fault_and_no_empty_project(
         index.release_files("pkg")
     assert caught.value.reason is Reason.INDEX_ERROR
     assert len(server.requests) == 3
+
+
+def test_a_stop_ends_the_wait_for_another_try(server: IndexServer, index_settings: Index, tmp_path: Path) -> None:
+    server.fail("/simple/pkg/", "500")
+    stopped = threading.Event()
+    client = IndexClient(index_settings, tmp_path / "cache", wait_s=60.0, stopped=stopped)
+    threading.Timer(0.2, stopped.set).start()
+    with pytest.raises(InfrastructureFault):
+        client.release_files("pkg")
+    assert len(server.requests) <= 2
 
 
 def test_a_refusal_is_not_tried_again(server: IndexServer, index: IndexClient) -> None:

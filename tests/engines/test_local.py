@@ -75,6 +75,33 @@ def test_a_ledger_that_cannot_store_ends_the_mapping_and_no_worker_hangs() -> No
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("unit")]
 
 
+def test_a_unit_that_hangs_is_not_waited_for_when_the_mapping_ends_early() -> None:
+    inside, release = threading.Event(), threading.Event()
+    stored: list[Fact] = []
+
+    def work(unit: int, emit: Emit) -> int:
+        if unit == 0:
+            inside.set()
+            release.wait(30)
+            emit(make_fact("late"))
+            return 0
+        inside.wait(30)
+        raise ZeroDivisionError
+
+    stop = threading.Event()
+    engine: LocalEngine[int, int] = LocalEngine(2, stop, stop.set, grace_s=0.2)
+    started = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        list(engine.map(work, range(2), stored.append))
+    assert time.monotonic() - started < 10
+    release.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("unit"):
+            thread.join(10)
+            assert not thread.is_alive()
+    assert stored == []
+
+
 def test_after_a_stop_no_fact_is_stored_and_nothing_new_starts() -> None:
     stop = threading.Event()
     started: list[int] = []

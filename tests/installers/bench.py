@@ -17,9 +17,21 @@ from installers.rebuild import PIP, PIP_UNTIL
 from installers.workshop import Workshop, uv_version
 from miner.core.memo import Memo
 from miner.core.records import BuildMode, Fact, Layer, Recipe
+from miner.core.settings import Limits, Settings
 from miner.crawlers.archive import Entry
 from miner.crawlers.git_image import pack_single_commit
 from miner.crawlers.git_repo import GitRepo, make_repo
+
+OWNER = "test-installers"
+LIMITS = Limits(memory_mb=768, cpus=2.0, pids=128, disk_mb=192, output_mb=1, timeout_s=90.0)
+
+
+def small(settings: Settings, **limits: float) -> Settings:
+    bounds = LIMITS.model_copy(update=limits)
+    return settings.model_copy(
+        update={"measure": settings.measure.model_copy(update={"install": bounds, "test": bounds})}
+    )
+
 
 PYTHON = "/usr/bin/python3.11"
 CUTOFF = datetime(2023, 4, 19, tzinfo=UTC)

@@ -7,25 +7,16 @@ from pathlib import Path
 
 import docker
 import pytest
+from bench import OWNER, small
 
 from installers.image import remove_image
 from installers.workshop import Room, Workshop
 from miner.core.blobs import BlobStore
-from miner.core.settings import Limits, Settings
+from miner.core.settings import Settings
 from miner.crawlers.index import IndexClient, index_hosts
 from miner.sandbox import janitor
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.network import egress
-
-OWNER = "test-installers"
-LIMITS = Limits(memory_mb=768, cpus=2.0, pids=128, disk_mb=192, output_mb=1, timeout_s=90.0)
-
-
-def small(settings: Settings, **limits: float) -> Settings:
-    bounds = LIMITS.model_copy(update=limits)
-    return settings.model_copy(
-        update={"measure": settings.measure.model_copy(update={"install": bounds, "test": bounds})}
-    )
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench import BACKEND, EDITABLE, NORMAL_ONLY, PROJECT, Repo, empty_environment, project_request, repo_of
-from conftest import small
+from bench import BACKEND, EDITABLE, NORMAL_ONLY, PROJECT, Repo, empty_environment, project_request, repo_of, small
 
 from installers.environment import layer_of
 from installers.image import ensure_layers

@@ -210,6 +210,7 @@ def test_tests_that_never_collect_are_refused_with_pytests_own_error(climb) -> N
     assert found.refusal is not None
     assert found.refusal.outcome == "nothing-collected"
     assert "ModuleNotFoundError: No module named 'no_such_module'" in found.refusal.payload["detail"]
+    assert outcomes(found).count(("install.project", "ok")) == 1  # another mode would not change it
 
 
 @pytest.mark.docker

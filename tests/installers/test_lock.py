@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
-from bench import Known, lock_request
-from conftest import OWNER
+from bench import OWNER, Known, lock_request
 
 from installers.lock import exemptions, lock, packages, resolve
 from installers.workshop import Room, Workshop, as_of, explanation, index_trouble
@@ -15,13 +14,20 @@ from miner.core.errors import IndexUnreachable
 from miner.core.settings import Cutoff
 from miner.sandbox.network import egress
 
-RULE = Cutoff(days_after=1.0, exempt=("Setup_Tools",), exempt_before="2022-08-15")
+RULE = Cutoff(days_after=1.0, exempt=("Setup_Tools",), exempt_before="2022-08-15", exempt_until_python=("pytest",))
 UNTIL = datetime(2022, 8, 15, tzinfo=UTC)
+OLD, YOUNG = date(2018, 6, 27), date(2022, 10, 24)
 
 
 def test_exempt_packages_are_taken_as_of_the_day_of_the_rule_before_it_only() -> None:
-    assert exemptions(datetime(2022, 6, 1, tzinfo=UTC), RULE) == {"setup-tools": UNTIL}
-    assert exemptions(UNTIL, RULE) == {}
+    assert exemptions(datetime(2022, 6, 1, tzinfo=UTC), RULE, OLD) == {"setup-tools": UNTIL}
+    assert exemptions(UNTIL, RULE, OLD) == {}
+
+
+def test_what_runs_the_tests_knows_an_interpreter_that_is_younger_than_the_change() -> None:
+    month_after = datetime(2022, 11, 23, tzinfo=UTC)
+    assert exemptions(datetime(2022, 9, 1, tzinfo=UTC), RULE, YOUNG) == {"pytest": month_after}
+    assert exemptions(month_after, RULE, YOUNG) == {}
 
 
 def test_dates_are_given_to_uv_in_utc() -> None:

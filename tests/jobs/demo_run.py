@@ -41,12 +41,12 @@ class Demo:
     text: str
     marks: dict[str, bytes]
 
-    def log(self, instance_id: str, kind: str) -> str:
-        """What pytest printed in a run of the tests."""
+    def log(self, instance_id: str, kind: str, step: str = "events") -> str:
+        """What pytest printed in a step of a run of the tests."""
         ledger = self.place.ledger()
         found = [fact for fact in ledger.facts_of(instance_id) if fact.key.kind == kind]
         ledger.close()
-        return BlobStore(str(self.place.work / "blobs")).get_text(found[-1].logs["events"])
+        return BlobStore(str(self.place.work / "blobs")).get_text(found[-1].logs[step])
 
 
 def counted(log: str) -> dict[str, int]:
@@ -54,6 +54,18 @@ def counted(log: str) -> dict[str, int]:
     last = [line for line in log.splitlines() if re.search(r" in [\d.:]+s", line)][-1]
     found = {f"{name}s" if name == "error" else name: int(count) for count, name in _COUNT.findall(last)}
     return {"failed": 0, "passed": 0, "errors": 0, **found}
+
+
+def collected(log: str) -> set[str]:
+    """The tests that `pytest --collect-only` shows, each with the collectors above it."""
+    above: list[tuple[int, str]] = []
+    found = set()
+    for indent, node in re.findall(r"^( *)<(\w+ .*)>$", log, re.MULTILINE):
+        above = [(depth, name) for depth, name in above if depth < len(indent)]
+        above.append((len(indent), node))
+        if not node.startswith(("Dir ", "Package ", "Module ", "Class ", "UnitTestCase ")):
+            found.add(" ".join(name for _, name in above))
+    return found
 
 
 @contextmanager

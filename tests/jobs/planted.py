@@ -28,11 +28,12 @@ TERMINAL = b"\x1b[31mE       assert 2 == -2\x1b[0m caf\xe9\ntests/test_double.py
 """What a run before the fix printed: colours, and a byte that is not UTF-8."""
 TWO, BELOW = "tests/test_double.py::test_two", "tests/test_double.py::test_below_zero"
 
-Change = Callable[[str, Observation], Observation]
+Change = Callable[[str, str, Observation], Observation]
+"""Spoils what was seen, by the subject and the kind of fact."""
 
 
-def plant(settings: Settings, change: Change = lambda _subject, seen: seen) -> None:
-    """Measure all candidates of these settings; `change` may spoil what is seen, by the kind of fact."""
+def plant(settings: Settings, change: Change = lambda _subject, _kind, seen: seen) -> None:
+    """Measure all candidates of these settings."""
     know_base_image(settings)
     with ExitStack() as closing:
         context = _Planter(settings, closing, change)
@@ -46,14 +47,14 @@ def plant(settings: Settings, change: Change = lambda _subject, seen: seen) -> N
         context.ledger.end_run(context.run_id, "done")
 
 
-def know_base_image(settings: Settings, seed: int = 1) -> BaseImage:
+def know_base_image(settings: Settings, seed: int = 1, architecture: str = "amd64") -> BaseImage:
     """Leave a record of a base image where the one that builds it would."""
     layer = Layer(diff_id="sha256:" + hash_of(seed), size=1000)
-    config = ImageConfig(architecture="amd64", created=0, diff_ids=(layer.diff_id,), notes=("debian",))
+    config = ImageConfig(architecture=architecture, created=0, diff_ids=(layer.diff_id,), notes=("debian",))
     base = BaseImage(image="swe-miner/base:x", digest=config.image_id, config=config, layers=(layer,), packages="")
     folder = settings.paths.work / "base"
     folder.mkdir(parents=True, exist_ok=True)
-    inputs = [BUILDER, settings.docker.suite, settings.docker.snapshot_epoch, base_packages(), "amd64"]
+    inputs = [BUILDER, settings.docker.suite, settings.docker.snapshot_epoch, base_packages(), architecture]
     (folder / f"{hash_of(inputs)}.json").write_text(base.model_dump_json())
     return base
 
@@ -80,7 +81,7 @@ class _Canned(Memo):
     ) -> Fact:
         made = _MADE.get(kind)
         seen = run if made is None else lambda: made(inputs, self._blobs)
-        return super().measure(producer, kind, subject, inputs, lambda: self._change(kind, seen()))
+        return super().measure(producer, kind, subject, inputs, lambda: self._change(subject, kind, seen()))
 
 
 def _lock(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
@@ -169,4 +170,3 @@ def _events(nodeid: str, outcome: str) -> Iterable[dict[str, Any]]:
 
 def _lines(events: Iterable[Mapping[str, Any]]) -> bytes:
     return b"".join(json.dumps({**event, "n": n}).encode() + b"\n" for n, event in enumerate(events))
-

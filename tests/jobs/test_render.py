@@ -12,8 +12,8 @@ from miner.core.reasons import Reason, Stage
 from miner.core.records import Decision, Evidence, Finding, State
 from miner.jobs.audit import Account, Met, Seen, account_text
 from miner.jobs.funnel import funnel
-from miner.jobs.render import checks_text, decision_line, funnel_text, remeasured_text, summary_text
-from miner.jobs.summary import Remeasured, Summary
+from miner.jobs.render import checks_text, correction_text, decision_line, funnel_text, summary_text
+from miner.jobs.summary import Correction, Remeasured, Summary
 from miner.sandbox.doctor import Check
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -24,7 +24,7 @@ def decision(name: str, state: State, stage: Stage, code: Reason | None, sentenc
 
 
 DECISIONS = (
-    decision("good-2.0", State.ACCEPTED, Stage.VALIDATE, None, "10 tests failed before the gold patch and passed after it"),
+    decision("good-2.0", State.ACCEPTED, Stage.VALIDATE, None, "10 tests failed before and passed after"),
     decision("gone-1.1", State.REJECTED, Stage.DISCOVER, Reason.UNKNOWN_PACKAGE, "the index knows no package 'gone'"),
     decision("odd-1.1", State.REJECTED, Stage.DISCOVER, Reason.UNKNOWN_VERSION, "odd has no version 1.0"),
     decision("quiet-3.1", State.REJECTED, Stage.SCREEN, Reason.NO_TEST_CHANGE, "4 test files, none of them changed"),
@@ -60,7 +60,9 @@ ACCOUNT = Account(
     findings=(
         Finding(rule="source-found", stage=Stage.DISCOVER, outcome="pass"),
         Finding(rule="gold-files", stage=Stage.SCREEN, outcome="pass", value=3, detail="3 files, 500 are allowed"),
-        Finding(rule="fail-to-pass", stage=Stage.VALIDATE, outcome="fail", value=0, code=Reason.FAILS_AFTER, detail="no"),
+        Finding(
+            rule="fail-to-pass", stage=Stage.VALIDATE, outcome="fail", value=0, code=Reason.FAILS_AFTER, detail="no"
+        ),
         Finding(rule="none-vanished", stage=Stage.VALIDATE, outcome="unmeasured"),
     ),
     facts=(
@@ -90,12 +92,10 @@ TEXTS = {
     "summary": summary_text(SUMMARY),
     "summary-without-faults": summary_text(SUMMARY.model_copy(update={"faulted": 0})),
     "account": account_text(ACCOUNT),
-    "account-of-a-pending-candidate": account_text(
-        Account(decision=DECISIONS[-1], findings=(), facts=(), faults=())
-    ),
+    "account-of-a-pending-candidate": account_text(Account(decision=DECISIONS[-1], findings=(), facts=(), faults=())),
     "doctor": checks_text(CHECKS),
-    "remeasured": remeasured_text(CHANGES),
-    "remeasured-nothing": remeasured_text(()),
+    "correction": correction_text(Correction(changes=CHANGES, left=3, faulted=2)),
+    "correction-of-nothing": correction_text(Correction(changes=(), left=0, faulted=0)),
 }
 
 

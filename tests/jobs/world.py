@@ -47,10 +47,11 @@ def publish(server: IndexServer, name: str, *, old: Files | None = None, new: Fi
     return pair(name)
 
 
-def both(server: IndexServer, name: str, **files: bytes | None) -> Pair:
-    """Publish a package with the same change in both versions; `__` in a name stands for a dot."""
-    named = {path.replace("__", "."): data for path, data in files.items()}
-    return publish(server, name, old=named, new=named)
+def quiet_pair(server: IndexServer, name: str) -> Pair:
+    """Publish a package whose tests did not change: it is rejected before anything is installed."""
+    return publish(
+        server, name, new={"tests/test_double.py": project(name, "1.0", fixed=False)["tests/test_double.py"]}
+    )
 
 
 def pair(name: str, old: str = "1.0", new: str = "1.1") -> Pair:
@@ -66,8 +67,8 @@ def settings(folder: Path, server: IndexServer, *pairs: Pair, **changes: Any) ->
 def options(folder: Path, server: IndexServer, *pairs: Pair, **changes: Any) -> list[str]:
     """The same as options of the command line: no engine answers, and the index is asked once."""
     file = folder / "pairs.toml"
-    lines = [f"[[pairs]]\n{''.join(f'{key} = {json.dumps(value)}\n' for key, value in one.items())}" for one in pairs]
-    file.write_text("\n".join(lines), encoding="utf-8")
+    tables = ("\n".join(f"{key} = {json.dumps(value)}" for key, value in one.items()) for one in pairs)
+    file.write_text("".join(f"[[pairs]]\n{table}\n" for table in tables), encoding="utf-8")
     return ["--config", str(file), *(part for text in _overrides(folder, server, changes) for part in ("-c", text))]
 
 
