@@ -15,6 +15,7 @@ from miner.core.errors import ConfigError, DiskFull, InfrastructureFault, is_dis
 from miner.core.hashing import sha256_bytes
 
 _LEVEL = 6
+_LOST = "bring the blobs back, or `swe-miner invalidate` the facts that rest on it"
 
 
 class BlobStore:
@@ -95,9 +96,9 @@ class BlobStore:
             with self._fs.open(self._path(digest), "rb") as file:
                 data = zstandard.ZstdDecompressor().decompressobj().decompress(file.read())
         except (FileNotFoundError, zstandard.ZstdError) as error:
-            raise InfrastructureFault(f"blob {digest} is missing or damaged") from error
+            raise InfrastructureFault(f"blob {digest} is missing or damaged", next_step=_LOST) from error
         if sha256_bytes(data) != digest:
-            raise InfrastructureFault(f"blob {digest} is damaged: its bytes have another digest")
+            raise InfrastructureFault(f"blob {digest} is damaged: its bytes have another digest", next_step=_LOST)
         return data
 
     def get_text(self, digest: str) -> str:
@@ -117,9 +118,9 @@ class BlobStore:
                     seen.update(chunk)
                     out.write(chunk)
         except (FileNotFoundError, zstandard.ZstdError) as error:
-            raise InfrastructureFault(f"blob {digest} is missing or damaged") from error
+            raise InfrastructureFault(f"blob {digest} is missing or damaged", next_step=_LOST) from error
         if seen.hexdigest() != digest:
-            raise InfrastructureFault(f"blob {digest} is damaged: its bytes have another digest")
+            raise InfrastructureFault(f"blob {digest} is damaged: its bytes have another digest", next_step=_LOST)
 
     def has(self, digest: str) -> bool:
         """Whether the blob is stored."""

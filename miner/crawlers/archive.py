@@ -15,7 +15,8 @@ from typing import Literal
 
 from miner.core.reasons import Reason
 from miner.core.settings import ArchiveLimits
-from miner.crawlers.archive_formats import SUFFIXES, ArchiveRefused, Member, read_members, suffix_of
+from miner.crawlers.archive_formats import SUFFIXES, Member, read_members, suffix_of
+from miner.crawlers.interface import ArchiveRefused
 
 Mode = Literal["100644", "100755", "120000"]
 

@@ -1,6 +1,6 @@
 """Members of a source distribution, read in order under limits; nothing is written under a member's own name.
 
-Formats: tar (https://www.gnu.org/software/tar/manual/html_node/Standard.html), plain or packed, and zip (APPNOTE 6.3).
+Formats: tar, plain or packed, and zip (APPNOTE 6.3).
 What PyPI takes today is `.tar.gz` (PEP 625) and `.zip`; the others are in old releases.
 """
 
@@ -11,20 +11,30 @@ import errno
 import gzip
 import lzma
 import stat
-import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from miner.core.errors import DiskFull, InfrastructureFault
 from miner.core.reasons import Reason
 from miner.core.settings import ArchiveLimits
-from miner.crawlers.interface import Refused
+from miner.crawlers.interface import ArchiveRefused
+from miner.crawlers.tar_reader import (
+    BLOCK,
+    FILES,
+    FOLDER,
+    HARD_LINK,
+    SYMBOLIC_LINK,
+    TarHeader,
+    read_content,
+    read_headers,
+)
 
 _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".tar.gz": gzip.open,
@@ -37,24 +47,14 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
 SUFFIXES = (*_OPENERS, ".zip")
 
 _CHUNK = 1 << 14
+_TAR_RECORD = 20 * BLOCK  # a tar file is padded to a multiple of this
 _SPOOL = 32 << 20
 _RATIO_FLOOR = 10 << 20  # what unpacks to less than this is no bomb, however well it was packed
 _MAX_LINK = 4096
-_MAX_TAR_HEADER = 8 << 10  # twice the longest path; the standard library takes quadratic time to parse such a header
-_MAX_TAR_HEADERS = 16 << 20
-_EXTENDED = (
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-)
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ZIP_HEADER = 30  # the least that stands before the content of a file
 
 Kind = Literal["file", "folder", "symlink", "hardlink", "special"]
-
-
-class ArchiveRefused(Refused):
-    """The archive is corrupt, hostile or too large."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ def _faults_named(path: Path) -> Iterator[None]:
     """Tell damage of the archive from faults of the file system."""
     try:
         yield
-    except (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
         raise _corrupt(error) from error
-    except (RecursionError, RuntimeError, ValueError) as error:
-        # a long chain of extended headers; an encrypted member or an unknown method; nonsense in a field
+    except (RuntimeError, ValueError) as error:
+        # of a zip: an encrypted member, an unknown method, nonsense in a field
         raise _corrupt(error) from error
     except OSError as error:
         if error.errno is None:  # so bz2 reports damage
@@ -133,16 +133,16 @@ class _Meter:
 
     def unpacked(self, size: int) -> None:
         """Check a size that was unpacked in all, headers and padding of a tar file included."""
-        headers = 4 * tarfile.BLOCKSIZE * self._limits.max_files + tarfile.RECORDSIZE
+        headers = 4 * BLOCK * self._limits.max_files + _TAR_RECORD
         if size > self._limits.max_bytes + headers:
             raise _too_large(f"unpacks to more than {self._limits.max_bytes} bytes")
         if size > self._by_ratio:
             raise _too_large(f"unpacks to more than {self._limits.max_ratio} times its {self._packed} bytes")
 
-    def read(self, name: str, stream: IO[bytes]) -> bytes:
+    def read(self, name: str, chunks: Iterable[bytes]) -> bytes:
         """Return the content of one file."""
         data = bytearray()
-        while chunk := stream.read(_CHUNK):
+        for chunk in chunks:
             data += chunk
             self._bytes += len(chunk)
             if len(data) > self._limits.max_file_bytes:
@@ -164,56 +164,39 @@ def _unpacked(path: Path, suffix: str, meter: _Meter) -> Iterator[IO[bytes]]:
         yield plain
 
 
-def _header_class() -> type[tarfile.TarInfo]:
-    """Return a header class that refuses extended headers which take the standard library very long to parse."""
-    total = 0
-
-    class Header(tarfile.TarInfo):
-        @classmethod
-        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Header:
-            nonlocal total
-            header = super().frombuf(buf, encoding, errors)
-            if header.type in _EXTENDED:
-                total += abs(header.size)
-                if abs(header.size) > _MAX_TAR_HEADER or total > _MAX_TAR_HEADERS:
-                    raise _too_large(f"an extended header of {header.size} bytes, {total} bytes of them in all")
-            return header
-
-    return Header
-
-
 def _tar_members(plain: IO[bytes], meter: _Meter) -> Iterator[Member]:
-    # errors: a name that is not UTF-8 keeps its bytes
-    options: dict[str, Any] = {"tarinfo": _header_class(), "encoding": "utf-8", "errors": "surrogateescape"}
-    with tarfile.open(fileobj=plain, mode="r:", **options) as archive:
-        while (header := archive.next()) is not None:
-            meter.member()
-            yield _tar_member(archive, header, meter)
-        # The standard library takes a damaged header for the end of the archive.
-        plain.seek(archive.offset)
-        if plain.read(tarfile.BLOCKSIZE).strip(b"\0"):
-            raise ArchiveRefused(Reason.ARCHIVE_CORRUPT, f"a damaged header at byte {archive.offset}")
+    for header in read_headers(plain):
+        meter.member()
+        yield _tar_member(plain, header, meter)
 
 
-def _tar_member(archive: tarfile.TarFile, header: tarfile.TarInfo, meter: _Meter) -> Member:
-    if header.size < 0:
-        raise ArchiveRefused(Reason.ARCHIVE_CORRUPT, f"{header.name!r} has a negative size")
-    if header.isdir():
+def _tar_member(plain: IO[bytes], header: TarHeader, meter: _Meter) -> Member:
+    if header.kind == FOLDER:
         return Member(header.name, "folder")
-    if header.issym():
-        return Member(header.name, "symlink", target=header.linkname)
-    if header.islnk():
-        return Member(header.name, "hardlink", target=header.linkname)
-    stream = archive.extractfile(header) if header.isreg() and not header.issparse() else None
-    if stream is None:
+    if header.kind == SYMBOLIC_LINK:
+        return Member(header.name, "symlink", target=header.target)
+    if header.kind == HARD_LINK:
+        return Member(header.name, "hardlink", target=header.target)
+    if header.kind not in FILES or header.is_sparse:
         return Member(header.name, "special")
-    return Member(header.name, "file", meter.read(header.name, stream), bool(header.mode & stat.S_IXUSR))
+    data = meter.read(header.name, read_content(plain, header, _CHUNK))
+    return Member(header.name, "file", data, bool(header.mode & stat.S_IXUSR))
 
 
 def _zip_members(archive: zipfile.ZipFile, meter: _Meter) -> Iterator[Member]:
+    _refuse_overlaps(archive)
     for info in archive.infolist():
         meter.member()
         yield _zip_member(archive, info, meter)
+
+
+def _refuse_overlaps(archive: zipfile.ZipFile) -> None:
+    """Refuse files that share bytes, as only newer versions of the standard library do."""
+    end = archive.start_dir
+    for info in sorted(archive.infolist(), key=lambda info: info.header_offset, reverse=True):
+        if info.header_offset + _ZIP_HEADER + info.compress_size > end:
+            raise ArchiveRefused(Reason.ARCHIVE_CORRUPT, f"{info.filename!r} shares bytes with what follows it")
+        end = info.header_offset
 
 
 def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, meter: _Meter) -> Member:
@@ -222,8 +205,10 @@ def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, meter: _Meter) 
         return Member(info.filename, "folder")
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFLNK):
         return Member(info.filename, "special")
+    if info.compress_type not in _ZIP_METHODS:  # older versions of the standard library unpack these without bounds
+        raise ArchiveRefused(Reason.ARCHIVE_CORRUPT, f"{info.filename!r} is packed by method {info.compress_type}")
     with archive.open(info) as stream:
-        data = meter.read(info.filename, stream)
+        data = meter.read(info.filename, iter(partial(stream.read, _CHUNK), b""))
     if not stat.S_ISLNK(mode):
         return Member(info.filename, "file", data, bool(mode & stat.S_IXUSR))
     if len(data) > _MAX_LINK:

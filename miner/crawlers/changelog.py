@@ -19,7 +19,7 @@ from miner.core.records import Record
 
 _STEM = re.compile(
     r"^(?:changes?|change[-_ ]?logs?|history|news|release[-_ ]?notes?|releases?|what'?s[-_ ]?new"
-    r"|versions?(?:[-_]history)?)(?:[-_.]?v?\d[\w.]*)?$",
+    r"|versions?(?:[-_ ]?history)?)(?:[-_.]?v?\d[\w.]*)?$",
     re.IGNORECASE,
 )
 _README = re.compile(r"^readme$", re.IGNORECASE)

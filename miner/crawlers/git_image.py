@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from miner.core.errors import InfrastructureFault
-from miner.crawlers.git_repo import ATTRIBUTES, GitRepo, TreeFile
+from miner.crawlers.git_repo import ATTRIBUTES, GitRepo, TreeFile, object_id
 
 BRANCH = "main"
 _STORED = 0xFFFF  # the longest stored block of DEFLATE (RFC 1951, 3.2.4)
@@ -47,12 +47,6 @@ _EXCLUDE = b"""__pycache__/
 class _Object:
     kind: str
     data: bytes
-
-    @property
-    def oid(self) -> str:
-        """The object's id, computed from its bytes."""
-        head = f"{self.kind} {len(self.data)}\0".encode()
-        return hashlib.sha1(head + self.data, usedforsecurity=False).hexdigest()
 
 
 class _Tar:
@@ -147,7 +141,7 @@ def pack_single_commit(repo: GitRepo, commit: str, out: BinaryIO, *, owner: tupl
     inside = {
         "HEAD": f"ref: refs/heads/{BRANCH}\n".encode(),
         "config": _GIT_CONFIG,
-        "index": _index(files, when),
+        "index": _index(files, objects, when),
         "info/attributes": ATTRIBUTES,
         "info/exclude": _EXCLUDE,
         f"objects/pack/pack-{name}.idx": pack_index,
@@ -168,15 +162,15 @@ def _time_of(repo: GitRepo, commit: str) -> int:
 
 
 def _objects(repo: GitRepo, commit: str, files: Iterable[TreeFile]) -> Mapping[str, _Object]:
-    """Return every object of a commit by its id, each checked against it."""
+    """Return every object of a commit by its id, which the kind and the bytes to be packed are checked against."""
     listed = repo.run("ls-tree", "-r", "-t", "-d", "-z", "--full-tree", commit).split(b"\0")
     trees = [repo.tree_of(commit), *(line.split()[2].decode() for line in listed if line)]
     found = {commit: _Object("commit", repo.objects([commit])[0])}
     found.update({oid: _Object("tree", data) for oid, data in zip(trees, repo.objects(trees), strict=True)})
     found.update({file.oid: _Object("blob", data) for file, data in repo.blobs(files)})
     for oid, item in found.items():
-        if item.oid != oid:
-            raise InfrastructureFault(f"object {oid} in {repo.path.name} is damaged")
+        if object_id(item.kind, item.data) != oid:
+            raise InfrastructureFault(f"object {oid} in {repo.path.name} is no {item.kind}")
     if b"\nparent " in found[commit].data.partition(b"\n\n")[0]:
         raise InfrastructureFault(f"commit {commit} has a parent, so it cannot stand alone")
     return found
@@ -226,13 +220,13 @@ def _blocks(data: bytes) -> Iterator[bytes]:
         yield struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF) + block
 
 
-def _index(files: Iterable[TreeFile], when: int) -> bytes:
+def _index(files: Iterable[TreeFile], objects: Mapping[str, _Object], when: int) -> bytes:
     """Return an index (version 2) that says of each file what the tar file makes true."""
     ordered = sorted(files, key=lambda file: file.path.encode("utf-8", "surrogateescape"))
     index = bytearray(b"DIRC" + struct.pack(">LL", 2, len(ordered)))
     for file in ordered:
         path = file.path.encode("utf-8", "surrogateescape")
-        stat = (when, 0, when, 0, 0, 0, int(file.mode, 8), 0, 0, file.size)
+        stat = (when, 0, when, 0, 0, 0, int(file.mode, 8), 0, 0, len(objects[file.oid].data))
         entry = struct.pack(">10L", *stat) + bytes.fromhex(file.oid) + struct.pack(">H", min(len(path), 0xFFF)) + path
         index += entry + b"\0" * (8 - len(entry) % 8)
     index += hashlib.sha1(index, usedforsecurity=False).digest()

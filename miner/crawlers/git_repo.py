@@ -6,6 +6,7 @@ what git calls a rename depends on a threshold and on the other files of the dif
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -152,7 +153,11 @@ class GitRepo:
         yield from zip(batch, self.objects([item.oid for item in batch]), strict=True)
 
     def objects(self, oids: Sequence[str]) -> list[bytes]:
-        """Return the raw content of objects, in order."""
+        """Return the raw content of objects, in order, each checked against its id: git itself does not on reading.
+
+        Raises:
+            InfrastructureFault: an object is missing or damaged.
+        """
         if not oids:
             return []
         out = self.run("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode())
@@ -163,7 +168,10 @@ class GitRepo:
             if end < 0 or len(head) != 3 or head[0].decode() != oid:
                 raise InfrastructureFault(f"object {oid} is missing from {self.path.name}")
             size = int(head[2])
-            found.append(out[end + 1 : end + 1 + size])
+            data = out[end + 1 : end + 1 + size]
+            if object_id(head[1].decode(), data) != oid:
+                raise InfrastructureFault(f"object {oid} in {self.path.name} is damaged")
+            found.append(data)
             at = end + 1 + size + 1
         return found
 
@@ -203,6 +211,11 @@ def make_repo(path: Path, fill: Iterable[tuple[str, Mapping[str, Entry], datetim
     finally:
         shutil.rmtree(part)
     return GitRepo(path)
+
+
+def object_id(kind: str, data: bytes) -> str:
+    """Return the id of an object, computed from its bytes."""
+    return hashlib.sha1(f"{kind} {len(data)}\0".encode() + data, usedforsecurity=False).hexdigest()
 
 
 _COMPLAINT = re.compile(r"^(?:error|fatal)[: ]|unable to read|No space left", re.MULTILINE)

@@ -25,6 +25,10 @@ class Refused(Exception):
         self.detail = detail
 
 
+class ArchiveRefused(Refused):
+    """The archive is corrupt, hostile or too large."""
+
+
 class Rejection(Record):
     """Why facts make no candidate: a value, never a lost exception (law 2)."""
 

@@ -14,6 +14,7 @@ from miner.core.memo import Emit
 from miner.core.records import Fact
 from miner.engines.interface import Result, Unit, Work
 
+_ABORT_EVERY_S = 1.0
 _Stored = tuple[Fact, "Future[None]"]
 
 
@@ -78,8 +79,12 @@ class LocalEngine(Generic[Unit, Result]):
         pool.shutdown(wait=False, cancel_futures=True)
         ending = threading.Thread(target=pool.shutdown, daemon=True)
         ending.start()
-        end = time.monotonic() + self._grace_s
+        began = time.monotonic()
+        end, again = began + self._grace_s, began + _ABORT_EVERY_S
         while ending.is_alive() and time.monotonic() < end:
+            if self._stop.is_set() and time.monotonic() > again:  # a unit may have begun something since
+                self._abort()
+                again = time.monotonic() + _ABORT_EVERY_S
             try:
                 message = inbox.get(timeout=0.05)
             except queue.Empty:

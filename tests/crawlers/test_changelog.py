@@ -182,6 +182,7 @@ def test_lines_added_below_another_version_are_not_about_this_one() -> None:
         ("docs/changes.rst", True),
         ("doc/source/whatsnew.rst", True),
         ("docs/releases/1.2.3.md", True),
+        ("docs/versionhistory.rst", True),
         ("docs/src/markdown/about/changelog.md", True),
         ("README.rst", True),
         ("README", True),

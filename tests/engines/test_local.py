@@ -102,6 +102,30 @@ def test_a_unit_that_hangs_is_not_waited_for_when_the_mapping_ends_early() -> No
     assert stored == []
 
 
+def test_what_a_unit_begins_after_the_mapping_has_ended_is_ended_too() -> None:
+    stop, inside, ended = threading.Event(), threading.Event(), threading.Semaphore(0)
+    late: list[bool] = []
+
+    def work(unit: int, emit: Emit) -> int:
+        if unit == 1:
+            inside.wait(30)
+            raise ZeroDivisionError
+        inside.set()
+        late.extend(ended.acquire(timeout=30) for _ in ("begun before", "begun after"))
+        return 0
+
+    def abort() -> None:
+        stop.set()
+        ended.release()
+
+    engine: LocalEngine[int, int] = LocalEngine(2, stop, abort)
+    started = time.monotonic()
+    with pytest.raises(ZeroDivisionError):
+        list(engine.map(work, range(2), lambda fact: None))
+    assert late == [True, True]
+    assert time.monotonic() - started < 5
+
+
 def test_after_a_stop_no_fact_is_stored_and_nothing_new_starts() -> None:
     stop = threading.Event()
     started: list[int] = []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import multiprocessing
 import os
 import shutil
-import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +18,9 @@ from release_items import tree
 
 from exporters.folder import write_release
 from miner.core.errors import DiskFull, ReleaseError
+
+# The children only write files, so what a fork of a process with threads may break is not in use.
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
 OLD = {"README.md": b"old", "data/rows.parquet": b"1" * 1000}
 NEW = {"README.md": b"new", "data/rows.parquet": b"2" * 3000}
@@ -130,20 +135,47 @@ def test_read_only_folder_is_a_clear_error_and_the_old_release_is_whole(shared: 
     assert tree(folder) == OLD
 
 
-def test_full_disk_is_a_fault_and_the_old_release_is_whole(tmp_path: Path) -> None:
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)], capture_output=True)
-    if mounted.returncode:
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 kB, made by the system call: a small machine has no `mount` command."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if sys.platform != "linux" or libc.mount(b"none", bytes(tmp_path), b"tmpfs", ctypes.c_ulong(0), b"size=256k"):
         pytest.skip("needs the right to mount a small disk")
-    try:
-        folder = tmp_path / "release"
-        write_release(folder, OLD)
-        with pytest.raises(DiskFull, match="no space left while writing the release"):
-            write_release(folder, {**NEW, "big": b"3" * 1_000_000})
-        assert tree(folder) == OLD
-        assert beside(folder) == []
-        assert write_release(folder, NEW)
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+    yield tmp_path
+    assert libc.umount2(bytes(tmp_path), 0) == 0, os.strerror(ctypes.get_errno())
+
+
+def test_full_disk_is_a_fault_and_the_old_release_is_whole(small_disk: Path) -> None:
+    folder = small_disk / "release"
+    write_release(folder, OLD)
+    with pytest.raises(DiskFull, match="no space left while writing the release"):
+        write_release(folder, {**NEW, "big": b"3" * 1_000_000})
+    assert tree(folder) == OLD
+    assert beside(folder) == []
+    assert write_release(folder, NEW)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("moment", range(4))  # two files and two folders are brought to the disk
+def test_space_that_ends_at_any_moment_leaves_the_old_release_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int, code: int
+) -> None:
+    folder = tmp_path / "release"
+    write_release(folder, OLD)
+    sync, ahead = os.fsync, iter(range(moment, -1, -1))
+
+    def fsync(handle: int) -> None:
+        if next(ahead) == 0:
+            raise OSError(code, os.strerror(code))
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(DiskFull):
+            write_release(folder, NEW)
+    assert tree(folder) == OLD
+    assert beside(folder) == []
+    assert write_release(folder, NEW)
 
 
 def _write_for_ever(folder: Path) -> None:

@@ -183,9 +183,9 @@ def found_in(data: bytes, marks: dict[str, bytes]) -> list[str]:
 def grown(demo: Demo, new_place: Callable[..., Place]) -> Place:
     """The demo's ledger, grown by another pair, and by a test run that was taken out of use and measured again."""
     made = new_place("grown", *demo.place.options, "-c", f"paths.blobs_url={demo.place.work / 'blobs'}")
-    for name in ("ledger.sqlite3", "downloads", "repos"):
-        known = demo.place.work / name
-        (shutil.copytree if known.is_dir() else shutil.copyfile)(known, made.work / name)
+    for name in ("downloads", "repos"):
+        shutil.copytree(demo.place.work / name, made.work / name)
+    demo.place.copy_ledger(made)
     made.run("run", *pairs_option([ONE_MORE]))
     which = ("--kind", "validate.after", "--subject", "pypi__pluggy-1.5.0")
     made.run("invalidate", "sandbox.run_tests", "--why", "a test", *which)

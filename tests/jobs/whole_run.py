@@ -87,6 +87,14 @@ class Place:
             rows = connection.execute("select fact_id, subject, kind, outcome, content_hash, observed_at from facts")
             return {row[0]: Stored(*row[1:]) for row in rows}
 
+    def copy_ledger(self, to: Place) -> None:
+        """Copy the ledger whole, with what is still in its write-ahead log."""
+        with (
+            closing(sqlite3.connect(self.work / "ledger.sqlite3")) as known,
+            closing(sqlite3.connect(to.work / "ledger.sqlite3")) as copy,
+        ):
+            known.backup(copy)
+
     def layers(self) -> set[str]:
         """Diff ids of the layers that runs have made here."""
         if not (self.work / "ledger.sqlite3").exists():

@@ -187,6 +187,14 @@ def test_missing_program_is_a_failed_command_and_no_fault(
 
 
 @pytest.mark.docker
+def test_exit_status_by_which_the_engine_tells_of_lost_output_is_no_commands_own(
+    docker_client: docker.DockerClient, base_image: BaseImage, profile: Profile
+) -> None:
+    with sandbox_container(docker_client, base_image.image, profile, "status") as box:
+        assert [box.run(["bash", "-c", f"exit {status}"]).exit_code for status in (125, 126, 127)] == [125, 125, 127]
+
+
+@pytest.mark.docker
 def test_container_removed_from_outside_is_a_fault_and_never_a_failed_command(
     docker_client: docker.DockerClient, base_image: BaseImage, profile: Profile
 ) -> None:
