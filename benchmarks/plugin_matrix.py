@@ -1,14 +1,16 @@
 """Run the pytest plug-in on every pair of a Python and a pytest, and print a table.
 
-    python benchmarks/plugin_matrix.py FOLDER_OF_INTERPRETERS [--pytest 4.6,5.4,...] [--xdist]
+    python benchmarks/plugin_matrix.py [FOLDER_OF_INTERPRETERS] [--pytest 4.6,5.4,...] [--xdist]
 
-The folder holds one installation for each version (as pyenv's `versions`), or is named by SWE_MINER_INTERPRETERS. Each
-pair runs the samples of `tests/sandbox/plugin_samples.py`. A cell says "ok", the number of wrong results, "no install"
-where there is no fitting release, or "no start" where that pytest does not run on that Python even without the plug-in.
+The folder holds one installation for each version (as pyenv's `versions`), or is named by SWE_MINER_INTERPRETERS;
+without one, the interpreter that runs this script is the only row. Each pair runs the samples of
+`tests/sandbox/plugin_samples.py`. A cell says "ok", the number of wrong results, "no install" where there is no fitting
+release, or "no start" where that pytest does not run on that Python even without the plug-in.
 """
 
 import argparse
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -28,8 +30,14 @@ from miner.sandbox.outcomes import read_run  # noqa: E402
 VERSIONS = "4.6,5.4,6.2,7.4,8.4,9.0"
 
 
-def interpreters(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the version and the executable of each installation, oldest first."""
+def interpreters(folder: Path | None) -> Iterator[tuple[str, Path]]:
+    """Yield the version and the executable of each installation, oldest first; of the running one where none is named.
+
+    The running one is taken without its virtual environment, whose own pytest would be in the way.
+    """
+    if folder is None:
+        yield platform.python_version(), Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}"
+        return
     found = [(path.name, path / "bin" / "python") for path in folder.iterdir() if (path / "bin" / "python").exists()]
     yield from sorted(found, key=lambda item: [int(part) for part in item[0].split(".") if part.isdigit()])
 
@@ -91,12 +99,10 @@ def main() -> int:
     parser.add_argument("--pytest", default=VERSIONS)
     parser.add_argument("--xdist", action="store_true")
     options = parser.parse_args()
-    if options.folder is None:
-        parser.error("name a folder of interpreters, or set SWE_MINER_INTERPRETERS")
     versions = options.pytest.split(",")
     table = Table("Python", *[f"pytest {version}" for version in versions])
     failures: list[str] = []
-    for name, python in interpreters(Path(options.folder)):
+    for name, python in interpreters(Path(options.folder) if options.folder else None):
         row = []
         for version in versions:
             said, wrong = cell(name, python, version, options.xdist)

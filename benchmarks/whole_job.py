@@ -31,6 +31,7 @@ from miner.core.records import Environment, Fact
 from miner.core.settings import load_settings
 from miner.sandbox.engine import connect
 from miner.sandbox.interface import LABEL
+from miner.sandbox.janitor import owner_of
 
 SWE_MINER = Path(sys.executable).with_name("swe-miner")
 STAGES = {"source": "discover, extract", "install": "install", "validate": "validate"}
@@ -167,7 +168,7 @@ def run_twice(config: Path, folder: Path) -> dict[str, int]:
     ledger = Ledger(f"sqlite:///{work / 'ledger.sqlite3'}")
     numbers: dict[str, int] = {}
     for _ in ("cold", "warm"):
-        with counted(ledger.id) as names:
+        with counted(owner_of(ledger.id, work)) as names:
             subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
         numbers[ledger.runs()[-1].run_id] = len(names)
     ledger.close()

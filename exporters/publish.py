@@ -4,6 +4,11 @@
     hold-out    counts leave
     public      everything leaves that is content, unless it holds a secret
 
+An accepted task with a secret is rejected before a release is made: the job asks `secret_finding` before it decides, so
+that ledger, funnel and release say the same. Here the scan is the last line of defence. An accepted candidate that is
+not public stays accepted in the ledger, since nothing is wrong with it as a task: that it is `not-public` is what a
+release says about it, which shows a private one among the rejected and counts a held-out one.
+
 A fault's own words, evidence excerpts and test ids that change from run to run never leave: content is the same in
 every run over the same inputs, and a fault may name this machine.
 """
@@ -70,6 +75,15 @@ def redact(item: ReleaseItem) -> PublicItem | None:
     if item.visibility is Visibility.PRIVATE or item.decision.state in (State.FAULTED, State.PENDING):
         return _bare(item)
     return _without_secrets(_whole(item))
+
+
+def secret_finding(item: ReleaseItem) -> Finding:
+    """Return what the rule against secrets says about an accepted candidate: kinds and places, never the secrets.
+
+    Raises:
+        ReleaseError: it lacks a part.
+    """
+    return _judge(_task(item))
 
 
 def redact_settings(portable: Mapping[str, Any], *, hides_subjects: bool) -> dict[str, Any]:
@@ -172,21 +186,26 @@ def _task(item: ReleaseItem) -> Task:
 
 def _without_secrets(item: PublicItem) -> PublicItem:
     """A task with a secret is rejected; in any other text a secret is replaced by its kind."""
-    found = sorted(set(_secrets_of(item.task))) if item.task else []
-    decision, findings = item.decision, item.findings
-    if found:
-        decision = _rejected(decision, Reason.SECRET_FOUND)
-        finding = Finding(
-            rule=SECRET_RULE, stage=_EXPORT, outcome="fail", code=Reason.SECRET_FOUND, detail="; ".join(found)
-        )
-        findings = (*findings, finding)
+    decision, findings, task = item.decision, item.findings, item.task
+    judged = _judge(task) if task else None
+    if judged is not None and judged.outcome == "fail":
+        decision, task = _rejected(decision, Reason.SECRET_FOUND), None
+        findings = (*(finding for finding in findings if finding.rule != SECRET_RULE), judged)
     return item.model_copy(
         update={
             "decision": decision.model_copy(update={"sentence": _withheld(decision.sentence)}),
             "findings": tuple(f.model_copy(update={"detail": _withheld(f.detail)}) for f in findings),
-            "task": None if found else item.task,
+            "task": task,
         }
     )
+
+
+def _judge(task: Task) -> Finding:
+    found = sorted(set(_secrets_of(task)))
+    said = Finding(rule=SECRET_RULE, stage=_EXPORT, outcome="pass", value=len(found))
+    if not found:
+        return said
+    return said.model_copy(update={"outcome": "fail", "code": Reason.SECRET_FOUND, "detail": "; ".join(found)})
 
 
 def _secrets_of(task: Task) -> Iterator[str]:

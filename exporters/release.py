@@ -34,7 +34,7 @@ from miner.core.blobs import BlobStore
 from miner.core.errors import InfrastructureFault, ReleaseError
 from miner.core.ledger import Ledger, content_hash
 from miner.core.records import Fact, State
-from miner.core.settings import Limits, Settings
+from miner.core.settings import Measure, Settings
 
 LOCK = "release.lock"
 MEASUREMENTS_LOCK = "measurements/measurements.lock.json"
@@ -113,9 +113,9 @@ def render(lock: ReleaseLock, items: Sequence[PublicItem], runs: Mapping[str, st
 
 
 def _content(lock: ReleaseLock, items: Sequence[PublicItem]) -> dict[str, bytes]:
-    limits = Limits.model_validate(lock.settings["measure"]["test"])
+    measure = Measure.model_validate(lock.settings["measure"])
     return {
-        TASKS.path: parquet_bytes(TASKS, task_rows(items, limits)),
+        TASKS.path: parquet_bytes(TASKS, task_rows(items, measure)),
         REJECTED.path: parquet_bytes(REJECTED, rejected_rows(items)),
         "manifest.json": manifest_bytes(items, lock.policy_hash),
         "README.md": card_bytes(lock, items),

@@ -9,8 +9,9 @@ from typing import Any
 from exporters.interface import FactNote, PublicItem, Task
 from exporters.text import clean, encode_patch
 from miner.core.records import Finding, State
-from miner.core.settings import Limits
+from miner.core.settings import Measure
 from miner.sandbox.image_archive import ImageConfig
+from miner.sandbox.profile import suite_env
 
 Row = dict[str, Any]
 
@@ -18,9 +19,9 @@ _IMAGE = ImageConfig(architecture="", created=0, diff_ids=(), notes=())
 _NETWORK = "none"
 
 
-def task_rows(items: Iterable[PublicItem], limits: Limits) -> list[Row]:
-    """Return the rows of the accepted tasks; `limits` are those of their test runs."""
-    return [_task_row(item.source, item.task, limits) for item in items if item.task]
+def task_rows(items: Iterable[PublicItem], measure: Measure) -> list[Row]:
+    """Return the rows of the accepted tasks; `measure` is what their test runs were made with."""
+    return [_task_row(item.source, item.task, measure) for item in items if item.task]
 
 
 def rejected_rows(items: Iterable[PublicItem]) -> list[Row]:
@@ -44,7 +45,7 @@ def measurement_rows(items: Iterable[PublicItem], runs: Mapping[str, str]) -> li
     return [_measurement_row(facts[name], sorted(users[name]), runs.get(name)) for name in sorted(facts)]
 
 
-def _task_row(source: str, task: Task, limits: Limits) -> Row:
+def _task_row(source: str, task: Task, measure: Measure) -> Row:
     candidate, verdict = task.candidate, task.verdict
     patch, patch_encoding = encode_patch(candidate.patch)
     test_patch, test_patch_encoding = encode_patch(candidate.test_patch)
@@ -70,7 +71,7 @@ def _task_row(source: str, task: Task, limits: Limits) -> Row:
         "links": [{"number": n.number, "provenance": n.provenance, "where": clean(n.where)} for n in candidate.links],
         "first_public_at": candidate.created_at,
         **_environment(task),
-        **_conditions(limits),
+        **_conditions(measure),
     }
 
 
@@ -90,14 +91,17 @@ def _environment(task: Task) -> Row:
         "dockerfile": clean(task.dockerfile),
         "lock_sha256": environment.lock_sha256,
         "install_mode": environment.mode.value,
+        "dropped_addopts": _clean_all(environment.dropped_addopts),
     }
 
 
-def _conditions(limits: Limits) -> Row:
+def _conditions(measure: Measure) -> Row:
+    limits = measure.test
     return {
         "workdir": _IMAGE.working_dir,
         "user": _IMAGE.user,
         "network": _NETWORK,
+        "test_env": [f"{name}={value}" for name, value in sorted(suite_env(measure).items())],
         "timeout_s": limits.timeout_s,
         "memory_mb": limits.memory_mb,
         "cpus": limits.cpus,

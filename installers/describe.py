@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from installers.interface import Refusal
 from installers.pythons import Python, choose_python
@@ -19,6 +18,7 @@ from miner.core.records import BuildMode, Recipe
 from miner.project.facts import read_project
 from miner.project.model import Declared, Group, GroupKind, ProjectFacts
 from miner.project.pytest_config import PytestConfig, read_pytest_config
+from miner.project.versions import version_of
 
 LEGACY_BACKEND = "setuptools.build_meta:__legacy__"
 _LEGACY_REQUIRES = ("setuptools", "wheel")
@@ -130,12 +130,8 @@ def _build_requirements(facts: ProjectFacts, notes: list[str]) -> tuple[Line, ..
 
 def _version(candidates: Iterable[str | None]) -> str | None:
     """Return the first text that is a version; what a PKG-INFO or a configuration says may be anything."""
-    for text in candidates:
-        try:
-            return str(Version(text or ""))
-        except InvalidVersion:
-            continue
-    return None
+    found = next((version for text in candidates if (version := version_of(text)) is not None), None)
+    return None if found is None else str(found)
 
 
 def _version_variables(facts: ProjectFacts, version: str | None, notes: list[str]) -> dict[str, str]:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from installers.interface import TooLarge
 from installers.layer import NORMALISER, normalise, store
 from installers.lock import subject_of
-from installers.workshop import WORK, Workshop, as_of, export
+from installers.workshop import WORK, Workshop, as_of, export, too_large
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
 from miner.core.records import Fact, Layer, Observation, Producer, Record
@@ -26,6 +27,7 @@ KIND = "install.env"
 ENV = "/opt/env"
 
 _LOCK = f"{WORK}/lock.txt"
+_WHAT = "installing the locked dependencies"
 
 
 class EnvironmentRequest(Record):
@@ -42,6 +44,7 @@ class EnvironmentRequest(Record):
     exempt: dict[str, datetime]
     base: str
     uv: str
+    runtime: str | None = None
     normaliser: int = NORMALISER
 
 
@@ -91,13 +94,16 @@ def _install(workshop: Workshop, box: DockerBox, request: EnvironmentRequest, ex
 
 
 def _refused(workshop: Workshop, box: DockerBox, result: ExecResult) -> Observation:
-    return workshop.refusal(box, result, Reason.BUILD_FAILED, "installing the locked dependencies")
+    return workshop.refusal(box, result, Reason.BUILD_FAILED, _WHAT)
 
 
 def _kept(workshop: Workshop, box: DockerBox, result: ExecResult, *, builds: bool) -> Observation:
     with tempfile.TemporaryDirectory(dir=workshop.scratch) as folder:
-        tar = export(box, ENV, Path(folder) / "env.tar")
-        layer = store(normalise(read_tar(tar), "opt").values(), workshop.blobs)
+        try:
+            tar = export(box, ENV, Path(folder) / "env.tar", workshop.limits)
+        except TooLarge:
+            return too_large(result, _WHAT, workshop.blobs)
+        layer = store(normalise(read_tar(tar), "opt").values(), workshop.blobs, Path(folder))
     return Observation(
         payload={"layer": layer.model_dump(), "builds": builds},
         blobs={"layer": layer.diff_id.removeprefix("sha256:")},

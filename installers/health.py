@@ -7,13 +7,16 @@ module that cannot be collected before the fix is normal. What the reports mean 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from installers.addopts import drop_unrecognised, split_addopts
 from installers.image import ensure_image, remove_image
-from installers.workshop import Workshop, explanation
+from installers.workshop import Workshop
+from miner.core.excerpt import explanation, last_error
 from miner.core.hashing import sha256_bytes
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
@@ -22,7 +25,7 @@ from miner.core.settings import Limits
 from miner.sandbox.interface import ProbeRequest
 from miner.sandbox.outcomes import parse_events, read_run
 from miner.sandbox.profile import profile_of
-from miner.sandbox.runner import VALUE, probe
+from miner.sandbox.runner import VALUE, conditions, probe
 
 PRODUCER = Producer(name="installers.health", epoch=1)
 KIND = "install.health"
@@ -54,6 +57,7 @@ class HealthRequest(Record):
     """
 
     environment: Environment
+    distribution: str
     top_level: tuple[str, ...]
     source_root: str
     project_dir: str
@@ -62,14 +66,14 @@ class HealthRequest(Record):
     test_patch: str
     gold_patch: str
     limits: Limits
-    conditions: tuple[str, ...]
+    conditions: dict[str, str]
 
 
 def health_request(workshop: Workshop, recipe: Recipe, environment: Environment, side: TestSide) -> HealthRequest:
     """Return the request for an environment that was made from a recipe."""
-    measure = workshop.settings.measure
     return HealthRequest(
         environment=environment,
+        distribution=recipe.distribution,
         top_level=recipe.top_level,
         source_root=recipe.source_root,
         project_dir=recipe.project_dir,
@@ -77,8 +81,8 @@ def health_request(workshop: Workshop, recipe: Recipe, environment: Environment,
         test_files=side.test_files,
         test_patch=sha256_bytes(side.test_patch),
         gold_patch=sha256_bytes(side.gold_patch),
-        limits=measure.test,
-        conditions=(measure.timezone, measure.locale, str(measure.hash_seed)),
+        limits=workshop.settings.measure.test,
+        conditions=conditions(workshop.settings),
     )
 
 
@@ -194,11 +198,14 @@ def _judge(look: _Look, request: HealthRequest) -> tuple[Reason, str] | None:
         return Reason.EDIT_NOT_SEEN, "the tree has no top-level module whose edit could be looked for"
     if not look.modules:
         return Reason.PYTEST_UNUSABLE, f"pytest does not come to the end of a collection: {explanation(look.log)}"
-    imported = [item for item in look.modules.values() if not item.get("error")]
-    if not imported:
-        errors = "; ".join(f"{name}: {item['error']}" for name, item in look.modules.items())
-        return Reason.IMPORT_FAILED, f"no top-level module can be imported: {errors}"
     files = look.seen.payload["files"]
+    imported = [item for item in look.modules.values() if not item.get("error")]
+    there = [module for module in request.top_level if files.get(module)]
+    needed = needed_modules(request.distribution, request.top_level, there)
+    broken = [item for item in look.modules.values() if item.get("error") and item["module"] in needed]
+    if broken or not imported:
+        errors = "; ".join(f"{item['module']}: {item['error']}" for item in broken or look.modules.values())
+        return Reason.IMPORT_FAILED, f"a top-level module cannot be imported: {errors}"
     unseen = [item for item in imported if files.get(item["module"]) and item.get("value") != repr(VALUE)]
     if unseen:
         where = "; ".join(f"{item['module']} is imported from {item['file']}" for item in unseen[:_SHOWN])
@@ -209,6 +216,15 @@ def _judge(look: _Look, request: HealthRequest) -> tuple[Reason, str] | None:
             f"mode {request.environment.mode}: no file of {', '.join(request.top_level)} was found to edit",
         )
     return None
+
+
+def needed_modules(distribution: str, top_level: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
+    """Return the modules that must be importable: the one named like the distribution, else all public ones.
+
+    A helper beside the main package proves nothing; a private module may be there for another interpreter or platform.
+    """
+    named = tuple(module for module in top_level if canonicalize_name(module) == canonicalize_name(distribution))
+    return named or tuple(module for module in there if not module.startswith("_"))
 
 
 def _step_failed(step: Mapping[str, Any], look: _Look) -> tuple[Reason, str]:
@@ -223,12 +239,5 @@ def _step_failed(step: Mapping[str, Any], look: _Look) -> tuple[Reason, str]:
 
 
 def _collect_errors(outcome: RunOutcome) -> str:
-    errors = [f"{nodeid or 'conftest'}: {_last_error(text)}" for nodeid, text in sorted(outcome.collect_errors.items())]
+    errors = [f"{nodeid or 'conftest'}: {last_error(text)}" for nodeid, text in sorted(outcome.collect_errors.items())]
     return f"pytest collects no test, with the gold patch neither: {'; '.join(errors[:_SHOWN]) or 'no test is found'}"
-
-
-def _last_error(text: str) -> str:
-    """Return pytest's last line about an error (`E   ModuleNotFoundError: ...`), or the last line of all."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    marked = [line[1:].strip() for line in lines if line.startswith("E ")]
-    return explanation([*lines[-1:], *marked][-1]) if lines else ""

@@ -22,6 +22,7 @@ from installers.workshop import Workshop, uv_version
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Candidate, Environment, Fact, Recipe
+from miner.core.text import patch_bytes
 
 _WHEEL = "wheel"
 _SETTLED = (Reason.NOTHING_COLLECTED, Reason.PATCH_DOES_NOT_APPLY)  # another mode would not change it
@@ -29,7 +30,7 @@ _ORDER = ("install.lock", "install.env", "install.project", HEALTH)
 
 
 @dataclass(frozen=True)
-class Case:
+class InstallCase:
     """One candidate as the installers see it.
 
     Attributes:
@@ -46,15 +47,11 @@ class Case:
     side: TestSide
 
     @classmethod
-    def of(cls, candidate: Candidate, recipe: Recipe, pack: Pack) -> Case:
+    def of(cls, candidate: Candidate, recipe: Recipe, pack: Pack) -> InstallCase:
         """Return the case of a candidate."""
-        side = TestSide(candidate.test_files, _bytes(candidate.test_patch), _bytes(candidate.patch))
+        side = TestSide(candidate.test_files, patch_bytes(candidate.test_patch), patch_bytes(candidate.patch))
         created, tree = candidate.created_at, candidate.base_tree
         return cls(candidate.instance_id, recipe, created, pack, tree, side)
-
-
-def _bytes(patch: str) -> bytes:
-    return patch.encode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True)
@@ -92,12 +89,20 @@ def refusal_of(trail: Iterable[Fact]) -> Fact | None:
     return max(reversed(refused), key=lambda fact: _ORDER.index(fact.key.kind), default=None)
 
 
-def install(workshop: Workshop, memo: Memo, case: Case) -> Installed:
+def install(workshop: Workshop, memo: Memo, case: InstallCase) -> Installed:
     """Climb the ladder for one candidate.
+
+    Only where known answers come to no environment are those of the network asked for a second time: a refusal that a
+    later attempt has made good says nothing more.
 
     Raises:
         InfrastructureFault: the engine, the index or the disk was at fault: try again.
     """
+    found = _climb(workshop, memo.patient(), case)
+    return found if found.environment is not None else _climb(workshop, memo, case)
+
+
+def _climb(workshop: Workshop, memo: Memo, case: InstallCase) -> Installed:
     climb = _Climb(workshop, memo, case)
     climb.run()
     return Installed(tuple(climb.facts))
@@ -106,7 +111,7 @@ def install(workshop: Workshop, memo: Memo, case: Case) -> Installed:
 class _Climb:
     """One candidate's way up the ladder."""
 
-    def __init__(self, workshop: Workshop, memo: Memo, case: Case) -> None:
+    def __init__(self, workshop: Workshop, memo: Memo, case: InstallCase) -> None:
         self._workshop = workshop
         self._memo = memo
         self._case = case
@@ -121,6 +126,7 @@ class _Climb:
             "exempt": exemptions(cutoff, rule, python.released),
             "base": workshop.base.digest,
             "uv": uv_version(),
+            "runtime": workshop.settings.docker.runtime,
         }
 
     def run(self) -> None:

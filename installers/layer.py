@@ -26,6 +26,8 @@ OWNER = 1000
 TIME = 946684800
 """One time for all files, 2000-01-01: wheels and other zip files cannot say anything before 1980."""
 _CHUNK = 1 << 20
+_MAX_RECORD = 16 << 20  # a RECORD of 100,000 files has 10 MB
+_MAX_URL = 64 << 10
 _WHITEOUT = ".wh."
 _DROPPED_DIRS = frozenset({"__pycache__"})
 _DROPPED_FILES = frozenset({"uv_cache.json", ".lock"})
@@ -85,17 +87,22 @@ def _without_archive_urls(tree: Tree) -> Tree:
     return {
         path: entry
         for path, entry in tree.items()
-        if not (path.endswith(".dist-info/direct_url.json") and b'"archive_info"' in read(entry))
+        if not (_is_note(path, entry, "direct_url.json", _MAX_URL) and b'"archive_info"' in read(entry))
     }
 
 
 def _with_records(tree: Tree) -> Tree:
     result = dict(tree)
     for path, entry in tree.items():
-        if path.endswith(".dist-info/RECORD") and entry.kind == "file":
+        if _is_note(path, entry, "RECORD", _MAX_RECORD):
             text = _record(read(entry), PurePosixPath(path).parent.parent, tree)
             result[path] = replace(entry, content=text, size=len(text))
     return result
+
+
+def _is_note(path: str, entry: TarEntry, name: str, limit: int) -> bool:
+    """Whether an entry is a file of this name that an installer has written; a larger one is kept as it is."""
+    return path.endswith(f".dist-info/{name}") and entry.kind == "file" and entry.length <= limit
 
 
 def _record(data: bytes, site: PurePosixPath, tree: Tree) -> bytes:
@@ -174,9 +181,15 @@ def rooted(entries: Iterable[TarEntry]) -> list[TarEntry]:
     return [*written, *(TarEntry(path, "dir", 0o755) for path in above)]
 
 
-def store(entries: Iterable[TarEntry], blobs: BlobStore) -> Layer:
-    """Write a layer and keep its plain bytes as a blob, whose digest is the layer's diff id."""
-    with tempfile.TemporaryFile() as file:
+def store(entries: Iterable[TarEntry], blobs: BlobStore, scratch: Path) -> Layer:
+    """Write a layer and keep its plain bytes as a blob, whose digest is the layer's diff id.
+
+    Args:
+        entries: of the layer.
+        blobs: where it is kept.
+        scratch: a folder with room for it, for as long as this takes.
+    """
+    with tempfile.TemporaryFile(dir=scratch) as file:
         layer = deterministic_tar(rooted(entries), file, mtime=TIME)
         file.seek(0)
         blobs.put_stream(layer.diff_id.removeprefix("sha256:"), chunks_of(file))

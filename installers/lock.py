@@ -44,6 +44,7 @@ class LockRequest(Record):
         project: name of the project under test and its version, if a dependency asks for it; the version may be "".
         base: digest of the base image.
         uv: version of uv.
+        runtime: the engine's runtime, where it is not the default one.
     """
 
     purpose: Literal["run", "build"]
@@ -54,6 +55,7 @@ class LockRequest(Record):
     project: tuple[str, str] | None = None
     base: str
     uv: str
+    runtime: str | None = None
 
     @property
     def subject(self) -> str:

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from installers.environment import ENV
+from installers.interface import TooLarge
 from installers.layer import NORMALISER, TIME, Tree, difference, load, normalise, rooted, store, unpacked
 from installers.rebuild import BUILD, REBUILD, dynamic_requirements, rebuild_script
 from installers.testbed import merge
-from installers.workshop import WORK, Workshop, as_of, export, failed
+from installers.workshop import WORK, Workshop, as_of, export, failed, too_large
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Fact, Layer, Observation, Producer, Record
@@ -33,6 +34,7 @@ KIND = "install.project"
 
 _LOCK = f"{WORK}/build.txt"
 _WHAT = "installing the project"
+_WHAT_BUILD = "installing the build requirements"
 
 
 class ProjectRequest(Record):
@@ -56,6 +58,7 @@ class ProjectRequest(Record):
     exempt: dict[str, datetime]
     base: str
     uv: str
+    runtime: str | None = None
     normaliser: int = NORMALISER
 
     @property
@@ -115,7 +118,7 @@ def install_editable(workshop: Workshop, request: ProjectRequest, repository: Re
         )
         if not result.ok:
             return workshop.refusal(box, result, Reason.PROJECT_INSTALL_FAILED, _WHAT)
-        return _Export(workshop, request, repository).keep(box, result.output, network=True)
+        return _Export(workshop, request, repository).keep(box, result)
 
 
 def install_normal(workshop: Workshop, request: ProjectRequest, repository: Repository) -> Observation:
@@ -135,7 +138,7 @@ def install_normal(workshop: Workshop, request: ProjectRequest, repository: Repo
             result = box.run([REBUILD])
             if not result.ok:
                 return failed(result, Reason.PROJECT_INSTALL_FAILED, _WHAT, workshop.blobs)
-            return _Export(workshop, request, repository, build).keep(box, result.output, network=True)
+            return _Export(workshop, request, repository, build).keep(box, result)
 
 
 def install_none(workshop: Workshop, request: ProjectRequest, repository: Repository) -> Observation:
@@ -187,9 +190,11 @@ def _prepare(workshop: Workshop, request: ProjectRequest, repository: Repository
         for step in steps:
             result = step()
             if not result.ok:
-                what = "installing the build requirements"
-                return workshop.refusal(box, result, Reason.PROJECT_INSTALL_FAILED, what)
-        export(box, BUILD, to)
+                return workshop.refusal(box, result, Reason.PROJECT_INSTALL_FAILED, _WHAT_BUILD)
+        try:
+            export(box, BUILD, to, workshop.limits)
+        except TooLarge:
+            return too_large(result, _WHAT_BUILD, workshop.blobs)
     return None
 
 
@@ -207,14 +212,18 @@ class _Export:
     repository: Repository
     build: Tree | None = None
 
-    def keep(self, box: DockerBox, log: bytes, *, network: bool) -> Observation:
+    def keep(self, box: DockerBox, result: ExecResult) -> Observation:
         """Keep what differs from the environment's layer, and all of `/testbed`."""
+        limits, blobs = self.workshop.limits, self.workshop.blobs
         with _folder(self.workshop) as folder:
-            env = normalise(read_tar(export(box, ENV, folder / "env.tar")), "opt")
-            tree = list(read_tar(export(box, "/testbed", folder / "testbed.tar")))
-            changes = difference(load(self.request.environment, self.workshop.blobs, folder), env)
+            try:
+                env = normalise(read_tar(export(box, ENV, folder / "env.tar", limits)), "opt")
+                tree = list(read_tar(export(box, "/testbed", folder / "testbed.tar", limits)))
+            except TooLarge:
+                return too_large(result, _WHAT, blobs)
+            changes = difference(load(self.request.environment, blobs, folder), env)
             seen = self._store([*changes, *(self.build or {}).values()], tree)
-        return seen.model_copy(update={"logs": {"log": self.workshop.blobs.put(log)}, "network": network})
+        return seen.model_copy(update={"logs": {"log": blobs.put(result.output)}, "network": True})
 
     def unchanged(self) -> Observation:
         """Keep the repository alone."""
@@ -222,7 +231,7 @@ class _Export:
 
     def _store(self, changes: list[TarEntry], exported: list[TarEntry]) -> Observation:
         testbed = merge(self.repository.entries(), exported)
-        layer = store([*changes, *testbed.entries], self.workshop.blobs)
+        layer = store([*changes, *testbed.entries], self.workshop.blobs, self.workshop.scratch)
         return Observation(
             payload={
                 "layer": layer.model_dump(),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 from pydantic import ValidationError
 
 from miner.core.errors import ConfigError
 from miner.core.records import Record
 from miner.core.settings import configs_dir
+from miner.project.versions import specifiers_of
 
 # A recipe names X.Y only, so a late patch release is tried too, for bounds like ">=3.11.2".
 _LATE_PATCH = 99
@@ -43,14 +44,23 @@ def load_pythons(path: Path | None = None) -> tuple[Python, ...]:
     """
     file = path or configs_dir() / "pythons.toml"
     try:
-        entries = tomllib.loads(file.read_text(encoding="utf-8")).get("python", [])
-        pythons = tuple(Python.model_validate(entry) for entry in entries)
+        pythons = read_pythons(tomllib.loads(file.read_text(encoding="utf-8")).get("python", []))
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError) as error:
         raise ConfigError(f"{file}: {error}") from error
     if not pythons:
         raise ConfigError(f"{file}: names no [[python]]")
+    return pythons
+
+
+def read_pythons(entries: Iterable[Mapping[str, Any]]) -> tuple[Python, ...]:
+    """Return interpreters from their entries, oldest first.
+
+    Raises:
+        ValidationError: an entry is none.
+    """
+    pythons = (Python.model_validate(entry) for entry in entries)
     return tuple(sorted(pythons, key=lambda python: Version(python.version)))
 
 
@@ -58,11 +68,8 @@ def admits(requires_python: str | None, version: str) -> bool:
     """Whether a `requires-python` (alternatives parted by " || ") admits X.Y; one that is not readable admits all."""
     if requires_python is None:
         return True
-    try:
-        sets = [SpecifierSet(part) for part in requires_python.split("||")]
-    except InvalidSpecifier:
-        return True
-    return any(one.contains(f"{version}.{patch}") for one in sets for patch in (0, _LATE_PATCH))
+    sets = [specifiers_of(part) for part in requires_python.split("||")]
+    return any(one is None or one.contains(f"{version}.{patch}") for one in sets for patch in (0, _LATE_PATCH))
 
 
 def choose_python(pythons: Sequence[Python], requires_python: str | None, day: date) -> tuple[Python | None, str]:

@@ -12,6 +12,7 @@ from packaging.version import Version
 
 from miner.core.records import Record
 from miner.project.model import Declared, Group
+from miner.project.versions import requirement_of
 
 _OWN_EXTRAS = re.compile(r"(?:file://)?(?:\.|\./|\$\{PROJECT_ROOT\}/?)\[([\w\s.,-]+)\]\Z")
 _PATH = re.compile(r"(?:file:|\.{0,2}/|\.\Z|\.\[|\$\{)")
@@ -52,7 +53,7 @@ def _own_extras(text: str, project: str | None) -> list[str] | None:
     if local := _OWN_EXTRAS.match(text.partition(";")[0].strip()):
         return [extra.strip() for extra in local.group(1).split(",") if extra.strip()]
     try:
-        requirement = Requirement(text)
+        requirement = requirement_of(text)
     except InvalidRequirement:
         return None
     own = project is not None and canonicalize_name(requirement.name) == canonicalize_name(project)
@@ -88,7 +89,7 @@ def _parse(item: Declared, notes: list[str]) -> Requirement | None:
     """Parse a requirement; a path, a URL or a text that is none is noted and left out."""
     text = item.text.strip()
     try:
-        requirement = Requirement(text)
+        requirement = requirement_of(text)
     except InvalidRequirement as error:
         if _PATH.match(text):
             notes.append(f"{item.source}: local path {text!r} is left out")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from miner.project.model import Declared, Group, GroupKind
 from miner.project.tox_ini import expand_braces
+from miner.project.versions import requirement_of
 
 _TEST_WORDS = frozenset({"test", "tests", "testing", "pytest", "unittest", "unittests", "unit"})
 _DEV_NAMES = frozenset({"dev", "devel", "develop", "development", "developer", "ci", "local", "default"})
@@ -135,6 +136,6 @@ def _without(unwanted: Mapping[str, str], group: Group, notes: list[str]) -> Gro
 
 def _name(text: str) -> str:
     try:
-        return canonicalize_name(Requirement(text).name)
+        return canonicalize_name(requirement_of(text).name)
     except InvalidRequirement:
         return ""

@@ -5,42 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
 import docker
-import uv
 
+from installers.index_trouble import index_trouble, is_refusal
+from installers.interface import TooLarge
 from miner.core.blobs import BlobStore
-from miner.core.errors import IndexUnreachable
+from miner.core.errors import IndexUnreachable, InfrastructureFault
+from miner.core.excerpt import explanation
+from miner.core.index_access import chosen_index, index_url, pair_of_url, without_login
 from miner.core.reasons import Reason
 from miner.core.records import Observation
 from miner.core.settings import Limits, Settings
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.container import DockerBox, sandbox_container
 from miner.sandbox.interface import Box, ExecResult
-from miner.sandbox.network import DockerEgress
+from miner.sandbox.network import UV, DockerEgress
 from miner.sandbox.profile import CACHE, profile_of
 
 WORK = "/home/miner/work"
-UV = "/opt/swe-miner/uv"
-_TAIL_CHARS = 1500
-_VOLATILE = (
-    (re.compile(r"\.tmp\w{6}"), ".tmp"),
-    (re.compile(r"/tmp/[\w.-]+"), "/tmp/tmp"),  # noqa: S108 - a pattern, not a path of ours
-    (re.compile(r"\b0x[0-9a-f]{6,}\b"), "0x"),
-    (re.compile(r"\b\d+(\.\d+)?m?s\b"), "some time"),
-    (re.compile(r"\x1b\[[0-9;]*m"), ""),
-)
-
-
-_TROUBLE = re.compile(
-    r"HTTP status server error|429 Too Many Requests|Request failed after|error sending request|operation timed out"
-    r"|error decoding response body|connection (?:reset|closed)|request or response body error"
-)
+_MB = 1024 * 1024
+_EXPORT_SLACK_MB = 256  # what a tar adds to the files that it holds
+_HOOK = re.compile(r"^(?:error|  cause): The build backend returned an error$|/pyproject_hooks/", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -96,16 +87,14 @@ class Workshop:
         """
         profile = profile_of(self.settings, self.limits, cache=cache, owner=self.owner)
         with sandbox_container(self.client, image, profile, "install", self.egress if network else None) as box:
-            if network:
-                box.put({UV: (Path(uv.find_uv_bin()).read_bytes(), 0o755)}, uid=0)
             yield box
 
     def run_uv(self, box: Box, arguments: Sequence[str], *, env: Mapping[str, str] | None = None) -> ExecResult:
         """Run uv in a box with egress; its settings files are not read, it compiles and downloads no Python."""
         index = self.settings.index
         ours = {**_UV_ENV, "UV_HTTP_TIMEOUT": str(max(1, round(index.timeout_s)))}
-        if index.url is not None:
-            ours["UV_DEFAULT_INDEX"] = index.url
+        if (chosen := chosen_index(index)) is not None:
+            ours["UV_DEFAULT_INDEX"] = without_login(chosen)[0]  # builds run code of packages: it would see the login
         return box.run([UV, *arguments], env={**(env or {}), **ours}, workdir=WORK)
 
     def raise_for_faults(self, box: Box, result: ExecResult) -> None:
@@ -113,10 +102,17 @@ class Workshop:
 
         Raises:
             IndexUnreachable: the index could not be reached, or answered with an error of its own.
-            InfrastructureFault: the proxy is gone.
+            InfrastructureFault: the proxy is gone, or the index and we do not agree on who may ask for what.
         """
         self.egress.raise_for_faults(box.name)
-        if result.limit is None and not self.egress.denied(box.name) and (said := index_trouble(result.text)):
+        index = pair_of_url(index_url(self.settings.index)) or ""
+        denied = {event.target: event.why for event in self.egress.denied(box.name)}
+        if index in denied:
+            raise _refused(f"boxes cannot reach the package index: {index}: {denied[index]}")
+        said = index_trouble(result.text, index, denied) if result.limit is None else ""
+        if said and is_refusal(said):
+            raise _refused(f"the package index refuses: {said}")
+        if said:
             raise IndexUnreachable(f"the package index failed: {said}", reason=Reason.INDEX_ERROR)
 
     def refusal(self, box: Box, result: ExecResult, reason: Reason, what: str, **payload: Any) -> Observation:
@@ -128,7 +124,12 @@ class Workshop:
         self.raise_for_faults(box, result)
         denied = sorted({event.target for event in self.egress.denied(box.name)})
         found = failed(result, reason, what, self.blobs, **({"denied": denied} if denied else {}), **payload)
-        return found.model_copy(update={"network": True})
+        return found.model_copy(update={"network": depends_on_index(result)})
+
+
+def _refused(message: str) -> InfrastructureFault:
+    step = "check `index.url`, and that `index.extra_hosts` names every host that its files lie on"
+    return InfrastructureFault(message, reason=Reason.INDEX_ERROR, next_step=step)
 
 
 def uv_version() -> str:
@@ -147,13 +148,36 @@ _UV_ENV = {
 }
 
 
-def export(box: DockerBox, path: str, to: Path) -> Path:
-    """End everything in a box, so that nothing changes any more, and write a folder of it as a tar."""
+def export(box: DockerBox, path: str, to: Path, limits: Limits) -> Path:
+    """End everything in a box, so that nothing changes any more, and write a folder of it as a tar.
+
+    Raises:
+        TooLarge: it is larger than a box may be: sparse files take no room there, and all of it here.
+    """
     box.kill()
+    left = (limits.disk_mb + _EXPORT_SLACK_MB) * _MB
     with to.open("wb") as file:
         for chunk in box.fetch(path):
+            left -= len(chunk)
+            if left < 0:
+                raise TooLarge(f"{path} is larger than {limits.disk_mb} MiB")
             file.write(chunk)
     return to
+
+
+def too_large(result: ExecResult, what: str, blobs: BlobStore) -> Observation:
+    """Return the negative observation for a command that left more behind than is kept."""
+    return failed(replace(result, limit="disk"), Reason.BUILD_LIMIT, what, blobs)
+
+
+def depends_on_index(result: ExecResult) -> bool:
+    """Whether a command that failed could end otherwise with another answer of the package index.
+
+    A hook of a build back end that fails does so by itself, and of the bounds only that of time has to do with it.
+    """
+    if result.limit is not None:
+        return result.timed_out
+    return _HOOK.search(result.text) is None
 
 
 def failed(result: ExecResult, reason: Reason, what: str, blobs: BlobStore, **payload: Any) -> Observation:
@@ -169,25 +193,6 @@ def failed(result: ExecResult, reason: Reason, what: str, blobs: BlobStore, **pa
         payload={"detail": what, **payload},
         logs={"log": blobs.put(result.output)},
     )
-
-
-def explanation(text: str) -> str:
-    """Return what a failed command says about its failure, without what changes from run to run.
-
-    uv ends with `error: ...` and its causes; of other output the last lines must do.
-    """
-    found = text.rfind("\nerror: ") + 1
-    said = text if text.startswith("error: ") and not found else text[found:]
-    for pattern, steady in _VOLATILE:
-        said = pattern.sub(steady, said)
-    said = said.strip()
-    return said if len(said) <= _TAIL_CHARS else f"... {said[-_TAIL_CHARS:]}"
-
-
-def index_trouble(text: str) -> str:
-    """Return the line in which uv says that the index failed, "" where it says no such thing."""
-    lines = (line.strip() for line in text.splitlines() if line.startswith(("error: ", "  cause: ")))
-    return next((line for line in lines if _TROUBLE.search(line)), "")
 
 
 def as_of(cutoff: datetime, exempt: Mapping[str, datetime]) -> list[str]:

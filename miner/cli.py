@@ -16,15 +16,18 @@ import typer
 from pydantic import BaseModel
 
 from exporters.schema import schema_docs
+from installers.pythons import load_pythons
 from miner.core.blobs import BlobStore
 from miner.core.errors import EXIT_FAULTED, MachineError, SweMinerError
 from miner.core.generated import reasons_page
 from miner.core.ledger import Ledger
+from miner.core.records import legible
 from miner.core.settings import Settings, load_settings
 from miner.jobs import audit, correction, monthly, release
 from miner.jobs.funnel import funnel as count_funnel
 from miner.jobs.render import checks_text, correction_text, count, decision_line, funnel_text, summary_text
 from miner.sandbox import doctor as machine_doctor
+from validators.case import Reader
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 docs = typer.Typer(no_args_is_help=True, help="Print documents that are generated from the code.")
@@ -47,6 +50,14 @@ def _say(value: Any, text: str, *, as_json: bool) -> None:
         typer.echo(json.dumps(_plain(value), indent=2))
     else:
         typer.echo(text)
+
+
+def _print_log(data: bytes) -> None:
+    """Print a log: byte for byte into a pipe, without what aims at a terminal on one."""
+    if sys.stdout.isatty():
+        typer.echo(legible(data.decode("utf-8", "surrogateescape")), nl=False)
+    else:
+        typer.echo(data, nl=False)
 
 
 def _plain(value: Any) -> Any:
@@ -73,9 +84,10 @@ def why(
 ) -> None:
     """Explain one candidate: every finding in order, with evidence."""
     settings = _settings(config, overrides)
-    account = audit.why(Ledger(settings.paths.ledger, create=False), instance_id)
+    ledger, blobs = Ledger(settings.paths.ledger, create=False), BlobStore(settings.paths.blobs)
+    account = audit.why(ledger, Reader(blobs, load_pythons()), instance_id)
     if log is not None:
-        typer.echo(audit.open_log(account, BlobStore(settings.paths.blobs), log), nl=False)
+        _print_log(audit.open_log(account, blobs, log))
         return
     _say(account, audit.account_text(account), as_json=as_json)
 
@@ -184,11 +196,11 @@ def main() -> None:
         _refuse_clash()
         app()
     except SweMinerError as error:
-        typer.echo(f"error: {error}\nnext: {error.next_step}", err=True)
+        typer.echo(legible(f"error: {error}\nnext: {error.next_step}"), err=True)
         _leave(error.exit_code)
     except BrokenPipeError:
         sys.exit(0)
     except Exception:  # noqa: BLE001 - the last handler: a bug is shown whole, with its own exit code
-        traceback.print_exc()
+        typer.echo(legible(traceback.format_exc()), err=True)
         typer.echo("error: a bug in swe-miner; the ledger keeps everything that was completed", err=True)
         _leave(SweMinerError.exit_code)

@@ -11,13 +11,14 @@ from installers.ladder import environment_of, refusal_of
 from installers.pythons import Python
 from installers.target import with_target
 from miner.core.blobs import BlobStore
+from miner.core.excerpt import error_excerpt
 from miner.core.ledger import fact_id
 from miner.core.reasons import Reason
-from miner.core.records import Candidate, Evidence, Fact, Recipe, ReleasePair, RunOutcome
-from miner.crawlers.candidate import compute_candidate, declared_files
+from miner.core.records import Candidate, Evidence, Fact, Recipe, RunOutcome
+from miner.crawlers import source_of
+from miner.crawlers.candidate import declared_files
 from miner.crawlers.interface import Rejection
 from miner.sandbox.outcomes import read_run
-from validators.excerpt import error_excerpt
 from validators.interface import Case, Negative
 from validators.verdict import verdict
 
@@ -74,12 +75,12 @@ class Reader:
         looked_up, extracted = facts.get(LOOK_UP), facts.get(EXTRACT)
         if looked_up is None or extracted is None or not extracted.ok:
             return None
-        pair = ReleasePair.model_validate(looked_up.payload[PAIR])
-        return compute_candidate(pair, looked_up.payload, extracted.payload, extracted.blobs, self.blobs)
+        compute = source_of(looked_up).candidate
+        return compute(looked_up.payload[PAIR], looked_up.payload, extracted.payload, extracted.blobs, self.blobs)
 
     def _recipe(self, candidate: Candidate, facts: dict[str, Fact]) -> Recipe | Refusal:
         """Return the recipe that the first rung gives for a candidate's base tree, and what the change adds to it."""
-        extracted, pair = facts[EXTRACT], facts[LOOK_UP].payload[PAIR]
+        extracted = facts[EXTRACT]
         base, target = (
             describe(
                 declared_files(self.blobs, extracted.blobs[f"{side}_files"]),
@@ -87,9 +88,9 @@ class Reader:
                 self.pythons,
                 candidate.created_at,
                 candidate.test_files,
-                version=str(pair[release]),
+                version=version,
             )
-            for side, release in (("base", "old"), ("target", "new"))
+            for side, version in (("base", candidate.base_version), ("target", candidate.version))
         )
         return base if isinstance(base, Refusal) else with_target(base, target)
 

@@ -8,13 +8,6 @@ from miner.core.reasons import Reason, Stage
 from miner.core.records import Decision, Evidence, Finding, State
 from validators.interface import Fault
 
-_GATE = (Stage.DISCOVER, Stage.EXTRACT, Stage.SCREEN)
-
-
-def gate(findings: Sequence[Finding]) -> Finding | None:
-    """Return the first finding that rejects a candidate before anything is installed for it, None if it may go on."""
-    return next((found for found in findings if found.outcome == "fail" and found.stage in _GATE), None)
-
 
 def decide(
     instance_id: str,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from miner.core.reasons import Reason, Stage
 from miner.core.records import Finding
 from miner.core.settings import Policy
+from miner.core.text import some
 from validators.interface import Case, Judgement, Rule
 from validators.run_rules import broken, ended, flips, intact, ran, still_failing, unstable, vanished
 
@@ -27,7 +28,7 @@ def _test_files_changed(case: Case, _policy: Policy) -> Judgement:
         return _UNMEASURED
     files = case.candidate.test_files
     if files and case.candidate.test_patch.strip():
-        return Judgement("pass", value=len(files), detail=f"test files changed: {_names(files)}")
+        return Judgement("pass", value=len(files), detail=f"test files changed: {some(files)}")
     return Judgement("fail", Reason.NO_TEST_CHANGE, 0, Reason.NO_TEST_CHANGE.meaning)
 
 
@@ -77,11 +78,6 @@ def _statement_length(case: Case, policy: Policy) -> Judgement:
 
 def _at_most(count: int, limit: int, code: Reason, detail: str) -> Judgement:
     return Judgement("fail", code, count, detail) if count > limit else Judgement("pass", value=count, detail=detail)
-
-
-def _names(names: tuple[str, ...], limit: int = 5) -> str:
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
 
 
 _candidate = _done(lambda case: case.candidate)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from miner.core.excerpt import error_excerpt
 from miner.core.reasons import Reason
 from miner.core.records import Cause, Evidence, RunOutcome, TestStatus, Verdict
 from miner.core.settings import Policy
-from validators.excerpt import error_excerpt
+from miner.core.text import some
 from validators.interface import Case, Judgement
 from validators.verdict import MIN_COLLECTIONS, family, holds
-from validators.wording import FAILING, collect_texts, error_texts, quotes, some, summary, tests
+from validators.wording import FAILING, collect_texts, error_texts, quotes, summary, tests
 
 _UNMEASURED = Judgement("unmeasured")
 

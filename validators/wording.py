@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from miner.core.excerpt import error_excerpt
 from miner.core.records import Evidence, RunOutcome, TestResult, TestStatus
-from validators.excerpt import error_excerpt
 
 FAILING = (TestStatus.FAILED, TestStatus.ERROR)
 _MAX_QUOTES = 3
@@ -26,12 +26,6 @@ def summary(run: RunOutcome) -> str:
 def tests(ids: Sequence[str]) -> str:
     """Return "1 test" or "2 tests"."""
     return f"{len(ids)} test{'' if len(ids) == 1 else 's'}"
-
-
-def some(ids: Sequence[str], limit: int = 5) -> str:
-    """Return the first of some names, and how many more there are."""
-    more = f" and {len(ids) - limit} more" if len(ids) > limit else ""
-    return ", ".join(ids[:limit]) + more
 
 
 def error_texts(run: RunOutcome, ids: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import fsspec
 import zstandard
+from fsspec.implementations.local import LocalFileSystem
 
 from miner.core.errors import ConfigError, DiskFull, InfrastructureFault, is_disk_full
 from miner.core.hashing import sha256_bytes
@@ -20,6 +21,8 @@ _LOST = "bring the blobs back, or `swe-miner invalidate` the facts that rest on 
 
 class BlobStore:
     """Immutable bytes by digest. A put is atomic: a kill leaves no half blob under a final name.
+
+    In a local folder a blob is on the disk when `put` returns, as a fact is that names it.
 
     Args:
         url: an fsspec URL or a local folder.
@@ -33,6 +36,7 @@ class BlobStore:
         try:
             self._fs, self._root = fsspec.core.url_to_fs(url)
             self._fs.makedirs(self._root, exist_ok=True)
+            self._is_local = isinstance(self._fs, LocalFileSystem)
         except (OSError, ValueError, ImportError) as error:
             raise ConfigError(
                 f"blobs cannot be kept at {url}: {error}", next_step="choose another `paths.work` or `paths.blobs_url`"
@@ -42,9 +46,9 @@ class BlobStore:
         return f"{self._root}/{digest[:2]}/{digest}.zst"
 
     def put(self, data: bytes) -> str:
-        """Store bytes and return their sha256; a blob that is there already is not written again."""
+        """Store bytes and return their sha256; a blob that is there already is written again only if it is damaged."""
         digest = sha256_bytes(data)
-        if not self._fs.exists(self._path(digest)):
+        if not self._is_whole(digest):
             self._write(digest, [zstandard.ZstdCompressor(level=_LEVEL).compress(data)])
         return digest
 
@@ -54,7 +58,7 @@ class BlobStore:
 
     def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
         """Store a large blob whose digest is known; a stream with another digest is an error and leaves nothing."""
-        if self._fs.exists(self._path(digest)):
+        if self._is_whole(digest):
             return
         seen = hashlib.sha256()
         compressor = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
@@ -77,7 +81,13 @@ class BlobStore:
             with self._fs.open(part, "wb") as file:
                 for chunk in chunks:
                     file.write(chunk)
+                if self._is_local:
+                    file.flush()
+                    os.fsync(file.fileno())
             self._fs.mv(part, path)
+            if self._is_local:
+                _sync_folder(path.rsplit("/", 1)[0])
+                _sync_folder(self._root)
         except OSError as error:
             if is_disk_full(error):
                 raise DiskFull(f"no space left while writing blob {digest}") from error
@@ -111,12 +121,17 @@ class BlobStore:
         Raises:
             InfrastructureFault: the blob is missing or damaged; what was written so far is not to be used.
         """
+        for chunk in self._chunks(digest):
+            out.write(chunk)
+
+    def _chunks(self, digest: str) -> Iterator[bytes]:
+        """Yield the bytes of a blob, checked against their digest at the end."""
         seen = hashlib.sha256()
         try:
             with self._fs.open(self._path(digest), "rb") as file:
                 for chunk in zstandard.ZstdDecompressor().read_to_iter(file):
                     seen.update(chunk)
-                    out.write(chunk)
+                    yield chunk
         except (FileNotFoundError, zstandard.ZstdError) as error:
             raise InfrastructureFault(f"blob {digest} is missing or damaged", next_step=_LOST) from error
         if seen.hexdigest() != digest:
@@ -125,3 +140,23 @@ class BlobStore:
     def has(self, digest: str) -> bool:
         """Whether the blob is stored."""
         return bool(self._fs.exists(self._path(digest)))
+
+    def _is_whole(self, digest: str) -> bool:
+        """Whether the blob is stored with the bytes that its name says."""
+        if not self.has(digest):
+            return False
+        try:
+            for _ in self._chunks(digest):
+                pass
+        except InfrastructureFault:
+            return False
+        return True
+
+
+def _sync_folder(path: str) -> None:
+    """Have the names in a folder on the disk, too."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

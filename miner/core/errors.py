@@ -112,12 +112,6 @@ def is_disk_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def fault_of(reason: Reason, message: str) -> InfrastructureFault:
-    """Return the fault of the class that stands for a reason."""
-    kinds = {kind.reason: kind for kind in (DockerUnavailable, IndexUnreachable, DiskFull)}
-    return kinds.get(reason, InfrastructureFault)(message, reason=reason)
-
-
 class ReleaseError(SweMinerError):
     """A release cannot be built or rebuilt from what the ledger holds."""
 

@@ -1,4 +1,4 @@
-"""The ledger: facts, tombstones, runs, findings and decisions, on SQLite (WAL) or any SQLAlchemy URL.
+"""The ledger: facts, tombstones, runs, findings and decisions, on SQLite (WAL).
 
 Facts are inserted, never changed or deleted; a tombstone takes one out of use. One process writes at a time.
 """
@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, Row, create_engine, event, func, select
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy import Engine, Row, create_engine, event, func, make_url, select
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
 
 from miner.core import tables as t
-from miner.core.errors import DiskFull, LedgerBusy, LedgerError
+from miner.core.errors import ConfigError, DiskFull, LedgerBusy, LedgerError
 from miner.core.hashing import canonical_json, hash_of
 from miner.core.memo import utc_now
 from miner.core.migrations import migrate
@@ -39,18 +39,19 @@ def content_hash(fact: Fact) -> str:
 
 
 class Ledger:
-    """A ledger at a SQLAlchemy URL; migrated on opening.
+    """A ledger at a SQLAlchemy URL of SQLite; migrated on opening.
 
     Args:
         url: of the database.
-        create: make the file of a SQLite ledger if there is none.
+        create: make the file if there is none.
 
     Raises:
+        ConfigError: the URL names no database, or one that this version cannot keep to one writer.
         LedgerError: the database is missing, damaged, or newer than this program.
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
-        self._file = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+        self._file = _file_of(url)
         if self._file is not None:
             _prepare(self._file, create=create)
         self._engine = _engine(url)
@@ -135,7 +136,8 @@ class Ledger:
         found: dict[str, str] = {}
         for start in range(0, len(names), 500):  # databases bound the number of parameters
             wanted = t.facts.c.fact_id.in_(names[start : start + 500])
-            found |= {row.fact_id: row.run_id for row in self._rows(select(t.facts).where(wanted))}
+            query = select(t.facts.c.fact_id, t.facts.c.run_id).where(wanted)
+            found |= {row.fact_id: row.run_id for row in self._rows(query)}
         return found
 
     def producers(self) -> list[str]:
@@ -181,14 +183,35 @@ class Ledger:
     # Candidates and runs
 
     def add_candidate(
-        self, instance_id: str, *, source: str, origin: dict[str, Any], visibility: Visibility, run_id: str
+        self,
+        instance_id: str,
+        *,
+        source: str,
+        origin: dict[str, Any],
+        visibility: Visibility,
+        run_id: str,
+        explicit: bool = False,
     ) -> None:
-        """Note that a candidate was seen: the first run stands, the newest origin wins."""
-        values = {"source": source, "origin": canonical_json(origin), "visibility": visibility.value}
+        """Note that a candidate was seen: the first run stands, the newest origin wins.
+
+        The strictest visibility ever given stands, so that no run opens by its defaults what another one has closed;
+        an `explicit` one, said of this very candidate, wins over what stands.
+        """
         with _ledger_faults(), self._engine.begin() as connection:
             known = t.candidates.c.instance_id == instance_id
-            if connection.execute(t.candidates.update().where(known).values(**values)).rowcount == 0:
+            stood = connection.execute(select(t.candidates.c.visibility).where(known)).scalar()
+            if stood is not None and not explicit:
+                visibility = visibility.stricter(Visibility(stood))
+            values = {"source": source, "origin": canonical_json(origin), "visibility": visibility.value}
+            if stood is None:
                 connection.execute(t.candidates.insert().values(instance_id=instance_id, first_run=run_id, **values))
+            else:
+                connection.execute(t.candidates.update().where(known).values(**values))
+
+    def candidate(self, instance_id: str) -> Row[Any] | None:
+        """Return a candidate as it was seen, None if it never was."""
+        found = self._rows(select(t.candidates).where(t.candidates.c.instance_id == instance_id))
+        return found[0] if found else None
 
     def candidates(self) -> list[Row[Any]]:
         """Return all candidates ever seen, by id."""
@@ -292,6 +315,20 @@ class Ledger:
     def close(self) -> None:
         """Give back all connections."""
         self._engine.dispose()
+
+
+def _file_of(text: str) -> Path | None:
+    """Return the file of a SQLite ledger, None for one in memory."""
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise ConfigError(f"paths.ledger_url: {error}", next_step="sqlite:///path/of/ledger.sqlite3") from error
+    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+        raise ConfigError(
+            f"paths.ledger_url: {url.drivername} is not supported yet: nothing would keep two runs apart",
+            next_step="use sqlite:///path/of/ledger.sqlite3; PostgreSQL comes later",
+        )
+    return Path(url.database) if url.database and url.database != ":memory:" else None
 
 
 def _prepare(file: Path, *, create: bool) -> None:

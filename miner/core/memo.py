@@ -49,7 +49,7 @@ class Memo:
         locks: shared by the memos of all workers of a run, so that two that need the same fact measure it once.
 
     Attributes:
-        used: every fact that it has answered with, in order.
+        used: every fact that it has answered with, each once, in order.
     """
 
     def __init__(
@@ -89,8 +89,15 @@ class Memo:
                 fact = known[-1]
             else:
                 fact = self._measure(key.model_copy(update={"ordinal": self._next_ordinal(key, known)}), run)
-        self.used.append(fact)
+        if all(one.key != fact.key for one in self.used):
+            self.used.append(fact)
         return fact
+
+    def patient(self) -> Memo:
+        """Return a memo that takes every known answer as it stands; what it answers with counts as used by this one."""
+        other = Memo(self._find, self._emit, recheck_after=timedelta.max, clock=self._clock, locks=self._locks)
+        other.used = self.used
+        return other
 
     def _measure(self, key: FactKey, run: Callable[[], Observation]) -> Fact:
         started = time.monotonic()

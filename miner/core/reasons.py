@@ -81,7 +81,6 @@ class Reason(StrEnum):
     BASE_IMAGE_UNAVAILABLE = "base-image-unavailable"
     DISK_FULL = "disk-full"
     HOST_OUT_OF_MEMORY = "host-out-of-memory"
-    INTERRUPTED = "interrupted"
     INTERNAL_ERROR = "internal-error"
 
     @property
@@ -165,6 +164,5 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.BASE_IMAGE_UNAVAILABLE: (_F, "the base image could neither be built nor pulled"),
     Reason.DISK_FULL: (_F, "the host's or engine's disk is full"),
     Reason.HOST_OUT_OF_MEMORY: (_F, "the host ran out of memory"),
-    Reason.INTERRUPTED: (_F, "the run was stopped before this was measured"),
     Reason.INTERNAL_ERROR: (_F, "a bug in this program; the log holds the traceback"),
 }

@@ -38,11 +38,15 @@ class Record(BaseModel):
 
 
 class Visibility(StrEnum):
-    """Who may read what about a subject (law 5)."""
+    """Who may read what about a subject (law 5), from the most open to the strictest."""
 
+    PUBLIC = "public"
     PRIVATE = "private"
     HOLD_OUT = "hold-out"
-    PUBLIC = "public"
+
+    def stricter(self, other: Visibility) -> Visibility:
+        """Return the stricter one of two."""
+        return max(self, other, key=list(Visibility).index)
 
 
 class Producer(Record):
@@ -160,32 +164,52 @@ class IssueLink(Record):
     text: str
 
 
-class SourceFile(Record):
-    """One source distribution as the index describes it."""
+class Sdist(Record):
+    """What identifies a source distribution, wherever it is downloaded from."""
 
     filename: str
-    url: str
     sha256: str
     size: int | None
     uploaded_at: datetime
-    yanked: bool = False
+
+
+class SourceFile(Sdist):
+    """A source distribution and where an index has it."""
+
+    url: str
 
 
 class ReleasePair(Record):
-    """Two releases of one package, taken as a pull request from the old one to the new one."""
+    """Two releases of one package, taken as a pull request from the old one to the new one.
+
+    Attributes:
+        visibility: who may read what about the candidate; None: as the run's settings and the ledger say.
+    """
 
     name: str
     old: str
     new: str
+    visibility: Visibility | None = None
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What identifies the pair, as it stands in facts: without its visibility, which is nothing measured."""
+        return {"name": self.name, "old": self.old, "new": self.new}
 
 
 class Candidate(Record):
-    """A possible task. Computed from facts; holds patches as text with surrogate escapes where bytes are not UTF-8."""
+    """A possible task. Computed from facts; holds patches as text with surrogate escapes where bytes are not UTF-8.
+
+    Attributes:
+        version: of the project after the change.
+        base_version: of the project before it, None where that is not known.
+    """
 
     instance_id: str
     source: Literal["pypi", "github"]
     repo: str
     version: str
+    base_version: str | None = None
     base_commit: str
     base_tree: str
     target_tree: str

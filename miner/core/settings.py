@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from miner.core.errors import ConfigError
-from miner.core.hashing import hash_of
+from miner.core.hashing import canonical_json, hash_of
 from miner.core.records import ReleasePair, Visibility
 
 ENV_PREFIX = "SWE_MINER_"
@@ -65,7 +65,6 @@ class Docker(_Section):
     suite: str = "bookworm"
     snapshot_epoch: int = 1735689600
     runtime: str | None = None
-    keep_images: bool = True
 
 
 class Run(_Section):
@@ -129,7 +128,11 @@ class Policy(_Section):
 
 
 class Release(_Section):
-    """What goes into a release."""
+    """What goes into a release.
+
+    Attributes:
+        visibility: of candidates whose pair says nothing; the ledger keeps the strictest that it was ever given.
+    """
 
     name: str = "swe-miner"
     sources: tuple[Literal["github", "pypi"], ...] = ("github",)
@@ -159,8 +162,9 @@ class Settings(_Section):
         return hash_of(self.policy)
 
     def portable(self) -> dict[str, Any]:
-        """Return the settings without what is true of this machine only."""
-        return self.model_dump(mode="json", exclude={"paths": True, "index": True, "run": True, "docker": {"host"}})
+        """Return the settings without what is true of this machine only, and the shipped tables that steer results."""
+        kept = self.model_dump(mode="json", exclude={"paths": True, "index": True, "run": True, "docker": {"host"}})
+        return {**kept, "pythons": python_entries(), "base_packages": list(base_packages())}
 
 
 def configs_dir() -> Path:
@@ -168,6 +172,18 @@ def configs_dir() -> Path:
     package = Path(__file__).resolve().parents[1]
     inside = package / "configs"
     return inside if inside.is_dir() else package.parent / "configs"
+
+
+def python_entries() -> list[dict[str, Any]]:
+    """Return the interpreters of the shipped `pythons.toml` as JSON values."""
+    entries: list[dict[str, Any]] = json.loads(canonical_json(_read(configs_dir() / "pythons.toml").get("python", [])))
+    return entries
+
+
+def base_packages() -> tuple[str, ...]:
+    """Return the Debian packages that the base image is asked to hold."""
+    lines = (configs_dir() / "base" / "packages.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(sorted(line.strip() for line in lines if line.strip() and not line.startswith("#")))
 
 
 def load_settings(

@@ -1,5 +1,19 @@
 """Stage 1: sources of pull requests, and what is made of them: repositories, statements, links, patches."""
 
+from miner.core.errors import LedgerError
+from miner.core.records import Fact
 from miner.crawlers.pypi import PypiSource
 
 SOURCES = {"pypi": PypiSource}
+
+
+def source_of(looked_up: Fact) -> type[PypiSource]:
+    """Return the source that a candidate comes from, by the producer of its first fact.
+
+    Raises:
+        LedgerError: none of this program's sources.
+    """
+    for source in SOURCES.values():
+        if source.look_up_producer.name == looked_up.key.producer:
+            return source
+    raise LedgerError(f"{looked_up.key.subject} comes from a source that this program does not have")

@@ -73,6 +73,7 @@ def compute_candidate(
         source="pypi",
         repo=f"pypi/{canonicalize_name(pair.name)}",
         version=str(Version(pair.new)),
+        base_version=str(Version(pair.old)),
         base_commit=extracted["base_commit"],
         base_tree=extracted["base_tree"],
         target_tree=extracted["target_tree"],

@@ -11,7 +11,7 @@ import io
 import struct
 import tarfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -91,31 +91,6 @@ class _Tar:
     def close(self) -> None:
         """Write the end of the archive."""
         self._tar.close()
-
-
-def export_tree(
-    repo: GitRepo,
-    commit: str,
-    out: BinaryIO,
-    *,
-    paths: Collection[str] | None = None,
-    owner: tuple[int, int] = (0, 0),
-) -> None:
-    """Write files of a commit as a tar file; the tree's `export-ignore` and `export-subst` have no effect.
-
-    Args:
-        repo: where the commit is.
-        commit: its id.
-        out: takes the bytes.
-        paths: the files to take; all of them by default.
-        owner: user and group id of everything in the tar file.
-    """
-    when = _time_of(repo, commit)
-    tar = _Tar(out, owner)
-    wanted = [file for file in repo.files(commit) if paths is None or file.path in paths]
-    for file, data in repo.blobs(wanted):
-        tar.add(file.path, file.mode, data, when)
-    tar.close()
 
 
 def pack_single_commit(repo: GitRepo, commit: str, out: BinaryIO, *, owner: tuple[int, int] = (0, 0)) -> None:

@@ -101,7 +101,7 @@ class GitRepo:
             InfrastructureFault: it failed, or it complained on its error output while its exit code said success.
         """
         config = [word for setting in _CONFIG for word in ("-c", setting)]
-        with tempfile.TemporaryFile() as feed:
+        with tempfile.TemporaryFile(dir=self.path) as feed:
             feed.write(stdin)
             feed.seek(0)
             try:

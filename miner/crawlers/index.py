@@ -15,13 +15,12 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import requests
 from packaging.version import InvalidVersion, Version
 from pypi_simple import (
     ACCEPT_JSON_ONLY,
-    PYPI_SIMPLE_ENDPOINT,
     DistributionPackage,
     ProjectPage,
     PyPISimple,
@@ -38,7 +37,8 @@ from tenacity import (
     wait_random,
 )
 
-from miner.core.errors import DiskFull, IndexUnreachable, InfrastructureFault
+from miner.core.errors import DiskFull, IndexUnreachable, InfrastructureFault, is_disk_full
+from miner.core.index_access import ca_bundle, index_url, pair_of_url, require_no_login, without_login
 from miner.core.reasons import Reason
 from miner.core.records import Record, SourceFile
 from miner.core.settings import Index
@@ -158,7 +158,7 @@ class IndexClient:
             raise error.fault from error
 
     def _project(self, name: str) -> ProjectFiles:
-        endpoint, _ = _without_login(index_url(self._settings))
+        endpoint, _ = without_login(index_url(self._settings))
         with _session(self._settings) as session, _faults(endpoint):
             url = PyPISimple(endpoint, session=session).get_project_url(name)
             response = session.get(url, headers={"Accept": ACCEPT_JSON_ONLY}, timeout=self._settings.timeout_s)
@@ -180,7 +180,7 @@ class IndexClient:
                 Path(part).replace(path)
             return found
         except OSError as error:
-            if error.errno == 28:
+            if is_disk_full(error):
                 raise DiskFull(f"no space left while downloading {file.filename}") from error
             raise
         finally:
@@ -204,42 +204,32 @@ class IndexClient:
         return digest.hexdigest()
 
 
-def index_url(settings: Index) -> str:
-    """Return the index's simple API: the configured one, or the default of `pypi_simple`."""
-    return settings.url or PYPI_SIMPLE_ENDPOINT
-
-
 def index_hosts(client: IndexClient, settings: Index) -> tuple[str, ...]:
-    """Return the hosts that an installation may speak to: the index, those of its files, and the configured ones.
+    """Return whom an installation may speak to, as `host:port`: the index, those of its files, the configured ones.
 
     The hosts of files are read from the page of `pip`, which every index with packages has.
+
+    Raises:
+        ConfigError: the index needs a login.
     """
+    require_no_login(settings)
     urls = [index_url(settings), *(file.url for file in client.release_files("pip").files)]
-    hosts = {host for url in urls if (host := urlsplit(url).hostname)}
-    return tuple(sorted(hosts | set(settings.extra_hosts)))
-
-
-def _without_login(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return a URL without user and password, and these: facts and messages must not hold them."""
-    parts = urlsplit(url)
-    if parts.username is None:
-        return url, None
-    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return bare, (unquote(parts.username), unquote(parts.password or ""))
+    pairs = {pair for url in urls if (pair := pair_of_url(url))}
+    return tuple(sorted(pairs | set(settings.extra_hosts)))
 
 
 class _Session(requests.Session):
-    """A session that logs in to the index alone, and whose own CA bundle wins over the environment's."""
+    """A session that logs in to the index alone, and trusts the CA bundle that boxes get, too."""
 
     def __init__(self, settings: Index) -> None:
         super().__init__()
-        self._bundle = settings.ca_bundle
-        endpoint, self._login = _without_login(index_url(settings))
+        self._bundle = ca_bundle(settings)
+        endpoint, self._login = without_login(index_url(settings))
         self._host = urlsplit(endpoint).netloc
         self.headers["User-Agent"] = "swe-miner"
 
     def request(self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:
-        if self._bundle is not None:  # requests itself would take the environment's
+        if self._bundle is not None:  # requests itself knows some of the variables only
             kwargs.setdefault("verify", str(self._bundle))
         if self._login is not None and urlsplit(str(url)).netloc == self._host:
             kwargs.setdefault("auth", self._login)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from miner.core.blobs import BlobStore
 from miner.core.reasons import Reason
 from miner.core.records import Candidate, Observation, Producer, Record
+
+if TYPE_CHECKING:  # which reads archives, and these raise what is defined here
+    from miner.crawlers.git_repo import GitRepo
 
 Item = TypeVar("Item")
 
@@ -44,6 +48,8 @@ def negative(reason: Reason, detail: str, *, network: bool = False) -> Observati
 class Source(Protocol[Item]):
     """A source of pull requests: two measuring functions, and one pure function of what they saw.
 
+    The producer of a candidate's first fact says which source it comes from (`miner.crawlers.source_of`).
+
     Attributes:
         name: the value of the `source` column.
         look_up_producer: part of the key of what `look_up` sees.
@@ -66,12 +72,26 @@ class Source(Protocol[Item]):
         """Ask the network what it says about an item."""
         ...
 
-    def extract(self, item: Item, looked_up: Mapping[str, Any]) -> Observation:
-        """Bring both trees into a repository and read from them what later stages compute with."""
+    def extract(self, item: Item, looked_up: Mapping[str, Any], logs: Mapping[str, str]) -> Observation:
+        """Bring both trees into a repository and read from them what later stages compute with.
+
+        What comes out depends on the payload `looked_up` alone; the logs of that fact say where to get it.
+        """
         ...
 
+    def repository(
+        self, item: Item, looked_up: Mapping[str, Any], logs: Mapping[str, str], extracted: Mapping[str, Any]
+    ) -> GitRepo:
+        """Return the repository with both trees, made again if it was lost."""
+        ...
+
+    @staticmethod
     def candidate(
-        self, item: Item, looked_up: Mapping[str, Any], extracted: Mapping[str, Any], blobs: Mapping[str, str]
+        origin: Mapping[str, Any],
+        looked_up: Mapping[str, Any],
+        extracted: Mapping[str, Any],
+        digests: Mapping[str, str],
+        blobs: BlobStore,
     ) -> Candidate | Rejection:
-        """Compute the candidate from payloads and blob digests of the two facts."""
+        """Compute the candidate from what identifies the item and what the two facts hold."""
         ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +23,15 @@ from miner.core.reasons import Reason
 from miner.core.records import Candidate, Observation, Producer, ReleasePair, SourceFile
 from miner.core.settings import ArchiveLimits
 from miner.crawlers.archive import Entry, Tree, read_archive
-from miner.crawlers.candidate import compute_candidate, declared_files, split_of, statement_of
+from miner.crawlers.candidate import compute_candidate
 from miner.crawlers.changelog import decode, is_changelog
 from miner.crawlers.declarations import MAX_BYTES, is_declaration
 from miner.crawlers.git_repo import GitRepo, make_repo
 from miner.crawlers.index import IndexClient
 from miner.crawlers.interface import Refused, Rejection, negative
-from miner.crawlers.releases import check_pair, instance_id, look_up, sdists
+from miner.crawlers.releases import check_pair, instance_id, look_up, source_files
 
-__all__ = [
-    "EXTRACT",
-    "LOOK_UP",
-    "PypiSource",
-    "compute_candidate",
-    "declared_files",
-    "ensure_repo",
-    "extract",
-    "instance_id",
-    "look_up",
-    "repo_path",
-    "sdists",
-    "split_of",
-    "statement_of",
-]
-
-LOOK_UP = Producer(name="pypi.look_up", epoch=1)
+LOOK_UP = Producer(name="pypi.look_up", epoch=2)
 EXTRACT = Producer(name="pypi.extract", epoch=1)
 BASE, TARGET = "base", "target"
 _MAX_CHANGELOG = 1 << 20
@@ -91,6 +76,8 @@ class PypiSource:
             first = found.setdefault(release, pair)
             if Version(first.old) != Version(pair.old):
                 raise ConfigError(f"pairs: {pair.name} {pair.new} stands twice, after {first.old} and after {pair.old}")
+            if first.visibility != pair.visibility:
+                raise ConfigError(f"pairs: {pair.name} {pair.new} stands twice, with one visibility and another")
         return tuple(found.values())
 
     def subject(self, item: ReleasePair) -> str:
@@ -99,17 +86,24 @@ class PypiSource:
 
     def look_up(self, item: ReleasePair) -> Observation:
         """Ask the index about both versions."""
-        return look_up(item, self._index)
+        return look_up(item, self._index, self._blobs)
 
-    def extract(self, item: ReleasePair, looked_up: Payload) -> Observation:
+    def extract(self, item: ReleasePair, looked_up: Payload, logs: Mapping[str, str]) -> Observation:
         """Bring both versions into a repository."""
-        return extract(item, looked_up, self._index, self._blobs, self._repos, self._limits)
+        files = source_files(looked_up, logs, self._blobs)
+        return extract(item, files, self._index, self._blobs, self._repos, self._limits)
 
+    def repository(self, item: ReleasePair, looked_up: Payload, logs: Mapping[str, str], extracted: Payload) -> GitRepo:
+        """Return the repository of a pair, made again if it was lost."""
+        files = partial(source_files, looked_up, logs, self._blobs)
+        return ensure_repo(item, files, extracted, self._index, self._repos, self._limits)
+
+    @staticmethod
     def candidate(
-        self, item: ReleasePair, looked_up: Payload, extracted: Payload, blobs: Mapping[str, str]
+        origin: Payload, looked_up: Payload, extracted: Payload, digests: Mapping[str, str], blobs: BlobStore
     ) -> Candidate | Rejection:
         """Compute the candidate."""
-        return compute_candidate(item, looked_up, extracted, blobs, self._blobs)
+        return compute_candidate(ReleasePair.model_validate(origin), looked_up, extracted, digests, blobs)
 
 
 def repo_path(pair: ReleasePair, repos: Path) -> Path:
@@ -118,7 +112,12 @@ def repo_path(pair: ReleasePair, repos: Path) -> Path:
 
 
 def extract(
-    pair: ReleasePair, looked_up: Payload, index: IndexClient, blobs: BlobStore, repos: Path, limits: ArchiveLimits
+    pair: ReleasePair,
+    files: tuple[SourceFile, SourceFile],
+    index: IndexClient,
+    blobs: BlobStore,
+    repos: Path,
+    limits: ArchiveLimits,
 ) -> Observation:
     """Bring both source distributions into a bare repository, and keep what later stages compute with.
 
@@ -127,7 +126,7 @@ def extract(
     """
     notes: list[str] = []
     try:
-        repo = _make(pair, sdists(looked_up), index, repos, limits, notes)
+        repo = _make(pair, files, index, repos, limits, notes)
     except Refused as refusal:
         return negative(refusal.reason, refusal.detail, network=refusal.reason is Reason.HASH_MISMATCH)
     base, target = repo.commit_of(f"refs/heads/{BASE}"), repo.commit_of(f"refs/heads/{TARGET}")
@@ -156,9 +155,16 @@ def extract(
 
 
 def ensure_repo(
-    pair: ReleasePair, looked_up: Payload, extracted: Payload, index: IndexClient, repos: Path, limits: ArchiveLimits
+    pair: ReleasePair,
+    files: Callable[[], tuple[SourceFile, SourceFile]],
+    extracted: Payload,
+    index: IndexClient,
+    repos: Path,
+    limits: ArchiveLimits,
 ) -> GitRepo:
     """Return the repository of a pair, made again from the index where it is missing or damaged.
+
+    `files` is asked for the source distributions only if the repository has to be made.
 
     Raises:
         InfrastructureFault: what the index gives now is not what it gave when the pair was extracted.
@@ -168,7 +174,7 @@ def ensure_repo(
     if path.is_dir() and _is_whole(GitRepo(path), wanted):
         return GitRepo(path)
     try:
-        repo = _make(pair, sdists(looked_up), index, repos, limits, [])
+        repo = _make(pair, files(), index, repos, limits, [])
     except Refused as refusal:
         raise InfrastructureFault(
             f"{path.name} cannot be made again: {refusal}", reason=Reason.INDEX_ERROR

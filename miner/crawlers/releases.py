@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError, InfrastructureFault
+from miner.core.hashing import canonical_json
 from miner.core.reasons import Reason
-from miner.core.records import Observation, ReleasePair, SourceFile
+from miner.core.records import Observation, ReleasePair, Sdist, SourceFile
 from miner.crawlers.index import IndexClient, IndexFile, ProjectFiles, choose_sdist
 from miner.crawlers.interface import negative
+
+ANSWER = "answer"
+"""Name of the log that holds all that the index says about both versions: it differs between mirrors and days."""
 
 _NEAR = 5
 
@@ -45,22 +51,30 @@ def check_pair(pair: ReleasePair) -> None:
         raise ConfigError(f"pairs: {pair.name} {pair.old} -> {pair.new}: the old version is not the earlier one")
 
 
-def look_up(pair: ReleasePair, index: IndexClient) -> Observation:
-    """Return the index's entries for both versions of a pair."""
+def look_up(pair: ReleasePair, index: IndexClient, blobs: BlobStore) -> Observation:
+    """Return the source distributions of both versions; all that the index says about them is a log.
+
+    Raises:
+        InfrastructureFault: the index states no digest or no upload time (PEP 691, PEP 700).
+    """
     project = index.release_files(pair.name)
     if not project.known:
         return negative(Reason.UNKNOWN_PACKAGE, f"the index knows no package {pair.name!r}", network=True)
-    found: dict[str, list[dict[str, Any]]] = {}
+    chosen: dict[str, dict[str, Any]] = {}
+    answer: dict[str, list[IndexFile]] = {}
     for key, text in (("old", pair.old), ("new", pair.new)):
         files = project.of_version(_version(text))
         if not files:
             return negative(Reason.UNKNOWN_VERSION, _no_version(pair.name, text, project), network=True)
-        if choose_sdist(files) is None:
+        sdist = choose_sdist(files)
+        if sdist is None:
             kinds = ", ".join(sorted(file.filename for file in files))
             detail = f"{pair.name} {text} has no source distribution that can be read, only {kinds}"
             return negative(Reason.NO_SDIST, detail, network=True)
-        found[key] = [file.model_dump(mode="json") for file in sorted(files, key=lambda file: file.filename)]
-    return Observation(payload={"name": pair.name, **found}, network=True)
+        chosen[key] = _identity(sdist).model_dump(mode="json")
+        answer[key] = sorted(files, key=lambda file: file.filename)
+    logs = {ANSWER: blobs.put_text(canonical_json(answer))}
+    return Observation(payload={"name": pair.name, **chosen}, logs=logs, network=True)
 
 
 def _version(text: str) -> Version:
@@ -78,30 +92,27 @@ def _no_version(name: str, text: str, project: ProjectFiles) -> str:
     return f"{name} has no version {text}; near it are {', '.join(below + above) or 'none'}"
 
 
-def sdists(looked_up: Mapping[str, Any]) -> tuple[SourceFile, SourceFile]:
-    """Return the source distributions to take, old and new.
-
-    Raises:
-        InfrastructureFault: the index states no digest or no upload time (PEP 691, PEP 700).
-    """
-    old, new = (_source_file([IndexFile.model_validate(file) for file in looked_up[key]]) for key in ("old", "new"))
-    return old, new
-
-
-def _source_file(files: list[IndexFile]) -> SourceFile:
-    file = choose_sdist(tuple(files))
-    if file is None or file.sha256 is None or file.uploaded_at is None:
-        name = file.filename if file else "a version without source distribution"
+def _identity(file: IndexFile) -> Sdist:
+    if file.sha256 is None or file.uploaded_at is None:
         raise InfrastructureFault(
-            f"the index states no sha256 or no upload time of {name}",
+            f"the index states no sha256 or no upload time of {file.filename}",
             reason=Reason.INDEX_ERROR,
             next_step="use an index that answers as PEP 691 and PEP 700 ask",
         )
-    return SourceFile(
-        filename=file.filename,
-        url=file.url,
-        sha256=file.sha256,
-        size=file.size,
-        uploaded_at=file.uploaded_at,
-        yanked=file.yanked,
-    )
+    return Sdist(filename=file.filename, sha256=file.sha256, size=file.size, uploaded_at=file.uploaded_at)
+
+
+def sdists(looked_up: Mapping[str, Any]) -> tuple[Sdist, Sdist]:
+    """Return the source distributions to take, old and new."""
+    old, new = (Sdist.model_validate(looked_up[key]) for key in ("old", "new"))
+    return old, new
+
+
+def source_files(
+    looked_up: Mapping[str, Any], logs: Mapping[str, str], blobs: BlobStore
+) -> tuple[SourceFile, SourceFile]:
+    """Return the source distributions to take with their addresses, old and new."""
+    answer = json.loads(blobs.get(logs[ANSWER]))
+    urls = {file["filename"]: file["url"] for key in ("old", "new") for file in answer[key]}
+    old, new = (SourceFile(**sdist.model_dump(), url=urls[sdist.filename]) for sdist in sdists(looked_up))
+    return old, new

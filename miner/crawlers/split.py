@@ -10,12 +10,12 @@ from typing import Literal
 
 from miner.core.errors import InfrastructureFault
 from miner.core.reasons import Reason
+from miner.core.text import some
 from miner.crawlers.git_repo import Change, quote_path
 from miner.crawlers.interface import Rejection
 from miner.crawlers.testtree import DEFAULT_PATTERNS, TestTree
 
 Side = Literal["gold", "test", "support", "generated"]
-_NAMED = 5  # files that a sentence names
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ def reject_split(split: Split, target_paths: Collection[str]) -> Rejection | Non
     if not split.target_tests:
         return Rejection(reason=Reason.NO_TEST_FILES, detail=_nothing_found(split, target_paths))
     if not split.test_files:
-        detail = f"{len(split.target_tests)} test files ({_some(split.target_tests)}), none of them changed"
+        detail = f"{len(split.target_tests)} test files ({some(split.target_tests)}), none of them changed"
         if split.support_files:
-            detail += f"; of what only tests use, changed: {_some(split.support_files)}"
+            detail += f"; of what only tests use, changed: {some(split.support_files)}"
         return Rejection(reason=Reason.NO_TEST_CHANGE, detail=detail)
     if not split.gold_files:
-        detail = f"changed: {_some(split.test_files + split.support_files + split.generated_files)}"
+        detail = f"changed: {some(split.test_files + split.support_files + split.generated_files)}"
         return Rejection(reason=Reason.NO_GOLD_CHANGE, detail=detail)
     return None
 
@@ -159,11 +159,6 @@ def _nothing_found(split: Split, target_paths: Collection[str]) -> str:
     modules = [path for path in target_paths if path.endswith(".py")]
     tops = sorted({path.split("/")[0] + "/" for path in target_paths if "/" in path})
     looked = f"looked for {', '.join(split.tree.patterns)} (and a tests folder with test*.py)"
-    found = f"found {len(modules)} Python modules, none of these, in {_some(tops) or 'no folder'}"
+    found = f"found {len(modules)} Python modules, none of these, in {some(tops) or 'no folder'}"
     before = [path for path in split.tree.collected if path not in target_paths]
-    return f"{looked}; {found}" + (f"; only the tree before the change has {_some(before)}" if before else "")
-
-
-def _some(paths: Sequence[str]) -> str:
-    more = len(paths) - _NAMED
-    return ", ".join(paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{looked}; {found}" + (f"; only the tree before the change has {some(before)}" if before else "")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from miner.core.blobs import BlobStore
-from miner.core.errors import UsageError
+from miner.core.errors import InfrastructureFault, UsageError
 from miner.core.ledger import Ledger, fact_id
 from miner.core.reasons import Stage
-from miner.core.records import Decision, Fact, Finding, Record, State
+from miner.core.records import Decision, Evidence, Fact, Finding, Legible, Record, State
+from validators.case import Reader
 
 ID_CHARS = 12
 _DETAIL_CHARS = 240
@@ -39,10 +40,15 @@ class Met(Record):
 
 
 class Account(Record):
-    """Everything that is known about one candidate."""
+    """Everything that is known about one candidate.
+
+    Attributes:
+        notes: what was noticed about its recipe, and the pytest options that its environment cannot keep.
+    """
 
     decision: Decision
     findings: tuple[Finding, ...]
+    notes: tuple[Legible, ...] = ()
     facts: tuple[Seen, ...]
     faults: tuple[Met, ...]
 
@@ -59,7 +65,7 @@ def _undecided(ledger: Ledger, instance_id: str) -> Decision:
     return Decision(instance_id=instance_id, state=State.PENDING, stage=Stage.DISCOVER, sentence=sentence, trail=trail)
 
 
-def why(ledger: Ledger, instance_id: str) -> Account:
+def why(ledger: Ledger, reader: Reader, instance_id: str) -> Account:
     """Return the account of a candidate.
 
     Raises:
@@ -73,9 +79,23 @@ def why(ledger: Ledger, instance_id: str) -> Account:
     return Account(
         decision=decision,
         findings=tuple(ledger.findings_of(instance_id)),
+        notes=_notes(reader, decision, facts),
         facts=tuple(_seen(fact) for fact in facts),
         faults=tuple(Met(reason=row.reason, message=row.message, at=row.at) for row in ledger.faults_of(instance_id)),
     )
+
+
+def _notes(reader: Reader, decision: Decision, facts: Sequence[Fact]) -> tuple[str, ...]:
+    """Return what no finding says; nothing of a candidate without a verdict: computing it may be what failed."""
+    if decision.state in (State.FAULTED, State.PENDING):
+        return ()
+    try:
+        case = reader.case(decision.instance_id, facts)
+    except InfrastructureFault as fault:  # a blob is gone: the account of the ledger is as good without
+        return (f"its facts cannot be read: {fault}",)
+    notes = case.recipe.notes if case.recipe else ()
+    dropped = case.environment.dropped_addopts if case.environment else ()
+    return (*notes, *(f"pytest option left out: {option}" for option in dropped))
 
 
 def _never_seen(known: Iterable[str], instance_id: str) -> str:
@@ -104,12 +124,15 @@ def account_text(account: Account) -> str:
     lines += [f"  {line}" for line in decision.sentence.splitlines()]
     if not decision.final:
         lines.append("  provisional: it rests on one answer of a network service; a later run asks again")
-    for evidence in decision.evidence:
-        lines += [f"  | {line}" for line in evidence.excerpt.splitlines()]
-        if evidence.blob:
-            lines.append(f"  whole log: swe-miner why {decision.instance_id} --log {evidence.blob[:ID_CHARS]}")
+    lines += _evidence_lines(decision.instance_id, decision.evidence)
     if account.findings:
-        lines += ["", "findings", *map(_finding_line, account.findings)]
+        lines += ["", "findings"]
+    for finding in account.findings:
+        lines.append(_finding_line(finding))
+        if finding.outcome == "fail" and finding.evidence != decision.evidence:
+            lines += [f"  {line}" for line in _evidence_lines(decision.instance_id, finding.evidence)]
+    if account.notes:
+        lines += ["", "notes", *(f"  {note}" for note in account.notes)]
     if account.facts:
         lines += ["", "facts"]
     for fact in account.facts:
@@ -120,6 +143,15 @@ def account_text(account: Account) -> str:
         lines += ["", "faults of the infrastructure"]
         lines += [f"  {met.at[:19]} {met.reason}: {met.message.splitlines()[0]}" for met in account.faults]
     return "\n".join(lines)
+
+
+def _evidence_lines(instance_id: str, found: Iterable[Evidence]) -> list[str]:
+    lines = []
+    for evidence in found:
+        lines += [f"  | {line}" for line in evidence.excerpt.splitlines()]
+        if evidence.blob:
+            lines.append(f"  whole log: swe-miner why {instance_id} --log {evidence.blob[:ID_CHARS]}")
+    return lines
 
 
 def _finding_line(finding: Finding) -> str:

@@ -6,11 +6,10 @@ import shutil
 import signal
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
 from types import FrameType
-from typing import Any
 
 import docker
 
@@ -21,12 +20,11 @@ from miner.core.errors import InfrastructureFault, Interrupted
 from miner.core.ledger import Ledger, fact_id
 from miner.core.memo import Emit, KeyedLocks, Memo
 from miner.core.reasons import Reason
-from miner.core.records import Fact, ReleasePair
+from miner.core.records import Fact, FactKey, ReleasePair
 from miner.core.settings import Settings
-from miner.crawlers.git_repo import GitRepo
 from miner.crawlers.index import IndexClient, index_hosts
 from miner.crawlers.interface import Source
-from miner.crawlers.pypi import PypiSource, ensure_repo
+from miner.crawlers.pypi import PypiSource
 from miner.jobs.machine import versions
 from miner.sandbox import janitor
 from miner.sandbox.base_image import BaseImage, ensure_base_image, known_base_image
@@ -46,6 +44,7 @@ class Context:
     Attributes:
         stop: set when the run is to end early.
         new_facts: ids of the facts that this run has measured.
+        owner: on whose behalf it makes things in the engine.
     """
 
     def __init__(self, settings: Settings, closing: ExitStack, source: Source[ReleasePair] | None = None) -> None:
@@ -56,11 +55,11 @@ class Context:
         self.ledger = Ledger(settings.paths.ledger)
         self.blobs = BlobStore(settings.paths.blobs)
         self.reader = Reader(self.blobs, load_pythons())
-        self._repos = settings.paths.work / "repos"
+        self.owner = janitor.owner_of(self.ledger.id, settings.paths.work)
         self._scratch = settings.paths.work / "scratch" / self.ledger.id
         self._index = IndexClient(settings.index, settings.paths.work / "downloads", stopped=self.stop)
         self.source = source or PypiSource(
-            settings.pairs, self._index, self.blobs, self._repos, settings.measure.archive
+            settings.pairs, self._index, self.blobs, settings.paths.work / "repos", settings.measure.archive
         )
         self._closing = closing
         self._locks = KeyedLocks()
@@ -76,7 +75,14 @@ class Context:
             emit(fact)
 
         hours = timedelta(hours=self.settings.measure.recheck_after_hours)
-        return Memo(self.ledger.find, emit_unless_stopped, recheck_after=hours, locks=self._locks)
+        return Memo(self._find, emit_unless_stopped, recheck_after=hours, locks=self._locks)
+
+    def _find(self, key: FactKey) -> list[Fact]:
+        """Return a key's standing facts. One whose blobs are lost is not known, so that it is measured again."""
+        found = self.ledger.find(key)
+        if key.ordinal == -1:
+            return found
+        return [fact for fact in found if all(map(self.blobs.has, (*fact.blobs.values(), *fact.logs.values())))]
 
     def store(self, fact: Fact) -> None:
         """Store a fact of this run."""
@@ -84,18 +90,15 @@ class Context:
         self.new_facts.add(fact_id(fact.key))
 
     def register(self, pair: ReleasePair) -> None:
-        """Note in the ledger that a candidate was seen."""
+        """Note in the ledger that a candidate was seen; its own visibility wins over that of the settings."""
         self.ledger.add_candidate(
             self.source.subject(pair),
             source=self.source.name,
-            origin=pair.model_dump(),
-            visibility=self.settings.release.visibility,
+            origin=pair.origin,
+            visibility=pair.visibility or self.settings.release.visibility,
             run_id=self.run_id,
+            explicit=pair.visibility is not None,
         )
-
-    def repo(self, pair: ReleasePair, looked_up: Mapping[str, Any], extracted: Mapping[str, Any]) -> GitRepo:
-        """Return the repository of a pair, made again if it was lost."""
-        return ensure_repo(pair, looked_up, extracted, self._index, self._repos, self.settings.measure.archive)
 
     def workshop(self) -> Workshop:
         """Return the tools of the installers; the engine is asked when something is measured, or for the base image."""
@@ -115,7 +118,7 @@ class Context:
             settings=self.settings,
             base=base,
             blobs=self.blobs,
-            owner=self.ledger.id,
+            owner=self.owner,
             scratch=self._scratch,
             base_cache=work / "base",
             room=room,
@@ -132,10 +135,10 @@ class Context:
         settings, work = self.settings, self.settings.paths.work
         client = self._client = connect(settings.docker)
         self._closing.callback(client.close)
-        janitor.clean(client, self.ledger.id)
+        janitor.clean(client, self.owner)
         base = ensure_base_image(client, settings.docker, work / "base")
         hosts = index_hosts(self._index, settings.index)
-        way = self._closing.enter_context(egress(client, base.image, hosts, settings, owner=self.ledger.id))
+        way = self._closing.enter_context(egress(client, base.image, hosts, settings, owner=self.owner))
         return base, Room(client, way)
 
     def clean_up(self) -> None:
@@ -144,14 +147,14 @@ class Context:
         self._scratch.mkdir(parents=True)
         if any(run.status != "done" for run in self.ledger.runs()[-1:]):
             with suppress(InfrastructureFault), closing(connect(self.settings.docker)) as client:
-                janitor.clean(client, self.ledger.id)  # where no engine answers, this run may need none
+                janitor.clean(client, self.owner)  # where no engine answers, this run may need none
 
     def abort(self) -> None:
         """End what runs in the engine on behalf of this run, so that no worker waits for it."""
         self.stop.set()
         if self._client is not None:
             with suppress(InfrastructureFault):  # an engine that is gone runs nothing
-                janitor.stop_boxes(self._client, self.ledger.id)
+                janitor.stop_boxes(self._client, self.owner)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from miner.core.reasons import Stage
 from miner.core.records import Decision, Record, State
 
-STAGES = (Stage.DISCOVER, Stage.EXTRACT, Stage.SCREEN, Stage.INSTALL, Stage.VALIDATE)
+STAGES = (Stage.DISCOVER, Stage.EXTRACT, Stage.SCREEN, Stage.INSTALL, Stage.VALIDATE, Stage.EXPORT)
 
 
 class FunnelStage(Record):

@@ -2,6 +2,7 @@
 
 for each candidate:  look_up -> extract -> build -> run_before -> run_after     (STEPS; each adds facts)
 after every step the case is computed anew; the first failing finding ends the way
+of what passes:      screen -> no secret in what would be published
 then:                decisions -> funnel -> release
 """
 
@@ -13,11 +14,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
+from exporters.publish import SECRET_RULE
 from exporters.release import Release
 from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault, UsageError
 from miner.core.ledger import fact_id
 from miner.core.memo import Emit, is_final
-from miner.core.reasons import Reason
+from miner.core.reasons import Reason, Stage
 from miner.core.records import Decision, Fact, Finding, ReleasePair, State
 from miner.core.settings import Settings
 from miner.crawlers.interface import Source
@@ -26,7 +28,7 @@ from miner.jobs.context import Context, open_context
 from miner.jobs.faults import fault_from, infrastructure_fault
 from miner.jobs.funnel import funnel
 from miner.jobs.progress import Reporter, reporter
-from miner.jobs.release import write
+from miner.jobs.release import screen, write
 from miner.jobs.steps import STEPS, Bench
 from miner.jobs.summary import Summary
 from validators.decide import decide
@@ -35,6 +37,7 @@ from validators.rules import evaluate
 
 _STOPS_THE_RUN = (DockerUnavailable, DiskFull)
 _FAULTS_IN_A_ROW = 3
+_UNSCREENED = Finding(rule=SECRET_RULE, stage=Stage.EXPORT, outcome="unmeasured")
 
 
 @dataclass(frozen=True)
@@ -134,15 +137,24 @@ def mine(context: Context, pair: ReleasePair, emit: Emit) -> Mined:
             trail += step(bench, case, trail)
             case = context.reader.case(instance_id, trail)
         except Exception as caught:  # noqa: BLE001 - a bug must not end the other candidates' run
-            error = infrastructure_fault(caught)
-            fault = fault_from(caught, stage, context.settings)
+            fault, error = _met(caught, stage, context)
             trail = tuple(bench.memo.used)
         findings = evaluate(case, context.settings.policy)
         if fault is not None or any(finding.outcome == "fail" for finding in findings):
             break
+    if fault is None:
+        try:
+            findings += screen(context.ledger, context.reader, decide(instance_id, findings), trail)
+        except Exception as caught:  # noqa: BLE001 - as above
+            fault, error = _met(caught, Stage.EXPORT, context)
+            findings += (_UNSCREENED,)
     decision = decide(instance_id, findings, fault, _provisional(context, trail))
     ids = tuple(fact_id(fact.key) for fact in trail)
     return Mined(decision.model_copy(update={"trail": ids}), findings, fault, error)
+
+
+def _met(caught: Exception, stage: Stage, context: Context) -> tuple[Fault, InfrastructureFault | None]:
+    return fault_from(caught, stage, context.settings), infrastructure_fault(caught)
 
 
 def _provisional(context: Context, trail: Sequence[Fact]) -> set[Reason]:

@@ -1,4 +1,4 @@
-"""The release job: write the release of a run, and build one again from its lock."""
+"""The release job: judge what may leave, write the release of a run, and build one again from its lock."""
 
 from __future__ import annotations
 
@@ -6,26 +6,39 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from exporters import release as exporter
 from exporters.interface import ReleaseItem
-from exporters.lock import content_versions
+from exporters.lock import content_versions, read_lock
+from exporters.publish import secret_finding
 from exporters.release import Release
 from installers.dockerfile import render_dockerfile
 from installers.image import tag_of
 from installers.lock import KIND as LOCK
-from installers.pythons import load_pythons
+from installers.pythons import Python, read_pythons
 from miner.core.blobs import BlobStore
+from miner.core.errors import ReleaseError
 from miner.core.ledger import Ledger, fact_id
 from miner.core.records import Decision, Environment, Fact, Finding, Recipe, State, Visibility
 from miner.core.settings import Settings
+from miner.sandbox.runner import suite_command
 from validators.case import Reader
+
+
+def screen(ledger: Ledger, reader: Reader, decision: Decision, trail: Sequence[Fact]) -> tuple[Finding, ...]:
+    """Return what the rules of the export stage say: they judge rows, so only what is accepted and public has one."""
+    if decision.state is not State.ACCEPTED:
+        return ()
+    item = _Loader(ledger, reader)(decision.instance_id, trail, decision)
+    return (secret_finding(item),) if item.visibility is Visibility.PUBLIC else ()
 
 
 def write(
     settings: Settings, ledger: Ledger, reader: Reader, decided: Iterable[tuple[Decision, Sequence[Finding]]]
 ) -> Release:
     """Write the release of these decisions to `paths.release`."""
-    load = _Loader(reader, "pypi", settings.release.visibility)
+    load = _Loader(ledger, reader)
     items = []
     for decision, findings in decided:
         trail = [fact for fact in map(ledger.get, decision.trail) if fact is not None]
@@ -36,39 +49,45 @@ def write(
 
 
 def rebuild(settings: Settings, lock: Path, folder: Path) -> Release:
-    """Build a release again from its lock, to the byte.
+    """Build a release again from its lock, to the byte, with the interpreters that it names.
 
     Raises:
         ReleaseError: the ledger does not hold what the lock names, or other bytes come out.
     """
     ledger, blobs = Ledger(settings.paths.ledger, create=False), BlobStore(settings.paths.blobs)
-    loader = _Loader(Reader(blobs, load_pythons()), "pypi", settings.release.visibility)
+    loader = _Loader(ledger, Reader(blobs, _pythons(lock)))
     return exporter.rebuild(lock, ledger, blobs, loader, folder)
 
 
-class _Loader:
-    """Recomputes a release item from its facts; source and visibility are the release's, frozen in its lock."""
+def _pythons(lock: Path) -> tuple[Python, ...]:
+    """Return the interpreters that the recipes of a release could choose from."""
+    try:
+        return read_pythons(read_lock(lock).settings["pythons"])
+    except (KeyError, TypeError, ValidationError) as error:
+        raise ReleaseError(f"{lock}: its settings name no interpreters") from error
 
-    def __init__(self, reader: Reader, source: str, visibility: Visibility) -> None:
+
+class _Loader:
+    """Recomputes a release item from its facts; source and visibility are what the ledger says of the candidate."""
+
+    def __init__(self, ledger: Ledger, reader: Reader) -> None:
+        self._ledger = ledger
         self._reader = reader
-        self._source = source
-        self._visibility = visibility
 
     def __call__(self, instance_id: str, trail: Sequence[Fact], decision: Decision) -> ReleaseItem:
         """Return the item of a candidate; of one without a verdict nothing is computed: that may be what failed."""
+        seen = self._ledger.candidate(instance_id)
+        if seen is None:
+            raise ReleaseError(f"{instance_id} is not among the candidates of the ledger")
+        item = ReleaseItem(
+            decision=decision, visibility=Visibility(seen.visibility), source=seen.source, trail=tuple(trail)
+        )
         if decision.state in (State.FAULTED, State.PENDING):
-            return ReleaseItem(decision=decision, visibility=self._visibility, source=self._source, trail=tuple(trail))
+            return item
         case = self._reader.case(instance_id, trail)
         environment = case.environment
-        item = ReleaseItem(
-            decision=decision,
-            visibility=self._visibility,
-            source=self._source,
-            trail=tuple(trail),
-            candidate=case.candidate,
-            recipe=case.recipe,
-            verdict=case.verdict,
-        )
+        computed = {"candidate": case.candidate, "recipe": case.recipe, "verdict": case.verdict}
+        item = item.model_copy(update=computed)
         if case.recipe is None or environment is None:
             return item
         lock, build_lock = map(self._reader.blobs.get_text, (environment.lock_sha256, _build_lock(trail)))
@@ -103,5 +122,4 @@ def _build_lock(trail: Sequence[Fact]) -> str:
 
 def _test_command(environment: Environment) -> str:
     """Return the command that runs the task's tests in its image: without names of files, without our reporter."""
-    options = ("--rootdir=/testbed", "-rA", "-o", f"addopts={shlex.join(environment.addopts)}")
-    return shlex.join(("python", "-m", "pytest", *options))
+    return shlex.join(suite_command(environment.addopts, ("-rA",)))

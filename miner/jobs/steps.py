@@ -8,17 +8,17 @@ from functools import partial
 from typing import BinaryIO
 
 from installers.image import ensure_image
-from installers.ladder import Case as InstallCase
-from installers.ladder import install
+from installers.ladder import InstallCase, install
 from miner.core.hashing import sha256_bytes
 from miner.core.memo import Memo
 from miner.core.reasons import Stage
 from miner.core.records import Fact, Observation, Producer, ReleasePair
+from miner.core.text import patch_bytes
 from miner.crawlers.git_image import pack_single_commit
 from miner.jobs.context import Context
 from miner.sandbox.interface import TestRequest
 from miner.sandbox.profile import profile_of
-from miner.sandbox.runner import run_tests
+from miner.sandbox.runner import conditions, run_tests
 from validators.case import AFTER, BEFORE, EXTRACT, LOOK_UP, PAIR
 from validators.interface import Case
 
@@ -41,20 +41,20 @@ Step = Callable[[Bench, Case, tuple[Fact, ...]], tuple[Fact, ...]]
 def look_up(bench: Bench, _case: Case, _trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """Ask the source what it says about the candidate."""
     source = bench.context.source
-    inputs = {"pair": bench.pair}
+    inputs = {"pair": bench.pair.origin}
 
     def run() -> Observation:
         seen = source.look_up(bench.pair)
-        return seen.model_copy(update={"payload": {PAIR: bench.pair.model_dump(), **seen.payload}})
+        return seen.model_copy(update={"payload": {PAIR: bench.pair.origin, **seen.payload}})
 
     return (bench.memo.measure(source.look_up_producer, LOOK_UP, bench.instance_id, inputs, run),)
 
 
 def extract(bench: Bench, _case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """Bring base and target into a repository."""
-    source, looked_up = bench.context.source, trail[-1].payload
-    inputs = {"looked_up": looked_up, "limits": bench.context.settings.measure.archive}
-    run = partial(source.extract, bench.pair, looked_up)
+    source, looked_up = bench.context.source, _of(trail, LOOK_UP)
+    inputs = {"looked_up": looked_up.payload, "limits": bench.context.settings.measure.archive}
+    run = partial(source.extract, bench.pair, looked_up.payload, looked_up.logs)
     return (bench.memo.measure(source.extract_producer, EXTRACT, bench.instance_id, inputs, run),)
 
 
@@ -63,9 +63,11 @@ def build(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]
     if case.candidate is None or case.recipe is None:
         return ()
     context, commit = bench.context, case.candidate.base_commit
+    looked_up, extracted = _of(trail, LOOK_UP), _of(trail, EXTRACT)
 
     def pack(out: BinaryIO) -> None:
-        pack_single_commit(context.repo(bench.pair, trail[0].payload, trail[-1].payload), commit, out)
+        repo = context.source.repository(bench.pair, looked_up.payload, looked_up.logs, extracted.payload)
+        pack_single_commit(repo, commit, out)
 
     workshop = context.workshop()
     return install(workshop, bench.memo, InstallCase.of(case.candidate, case.recipe, pack)).facts
@@ -90,14 +92,18 @@ STEPS: tuple[tuple[Stage, Step], ...] = (
 )
 
 
+def _of(trail: tuple[Fact, ...], kind: str) -> Fact:
+    return next(fact for fact in trail if fact.key.kind == kind)
+
+
 def _run_tests(bench: Bench, case: Case, kind: str) -> tuple[Fact, ...]:
     if case.candidate is None or case.recipe is None or case.environment is None:
         return ()
     candidate, environment, measure = case.candidate, case.environment, bench.context.settings.measure
     request = TestRequest(
         test_files=candidate.test_files,
-        test_patch=_bytes(candidate.test_patch),
-        gold_patch=_bytes(candidate.patch) if kind == AFTER else None,
+        test_patch=patch_bytes(candidate.test_patch),
+        gold_patch=patch_bytes(candidate.patch) if kind == AFTER else None,
         project_dir=case.recipe.project_dir,
         rebuild_cmd=environment.rebuild_cmd,
         addopts=environment.addopts,
@@ -111,7 +117,7 @@ def _run_tests(bench: Bench, case: Case, kind: str) -> tuple[Fact, ...]:
         "rebuild_cmd": request.rebuild_cmd,
         "addopts": request.addopts,
         "limits": measure.test,
-        "conditions": (measure.timezone, measure.locale, measure.hash_seed),
+        "conditions": conditions(bench.context.settings),
     }
 
     def run() -> Observation:
@@ -121,7 +127,3 @@ def _run_tests(bench: Bench, case: Case, kind: str) -> tuple[Fact, ...]:
         return run_tests(workshop.client, image, request, profile, workshop.blobs)
 
     return (bench.memo.measure(RUNNER, kind, bench.instance_id, inputs, run),)
-
-
-def _bytes(patch: str) -> bytes:
-    return patch.encode("utf-8", "surrogateescape")

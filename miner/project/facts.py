@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from email.parser import HeaderParser
 from typing import TypeVar
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from miner.project.backends import read_hatch
@@ -20,6 +20,7 @@ from miner.project.setup_cfg import read_setup_cfg
 from miner.project.setup_py import read_setup_py
 from miner.project.text import decode, read_toml, table
 from miner.project.tox_ini import read_tox, read_tox_toml
+from miner.project.versions import requirement_of
 
 _NAMES = frozenset(
     {
@@ -158,7 +159,7 @@ def _version_tools(found: Iterable[Declarations], build: Iterable[Declared]) -> 
     tools = dict.fromkeys(tool for item in found for tool in item.version_tools)
     for requirement in build:
         try:
-            name = canonicalize_name(Requirement(requirement.text).name)
+            name = canonicalize_name(requirement_of(requirement.text).name)
         except InvalidRequirement:
             continue
         if name in _VERSION_TOOLS:

@@ -9,11 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
-
 from miner.project.model import Declarations, Declared, Group, GroupKind
 from miner.project.text import both, string, strings, table
+from miner.project.versions import specifiers_of, version_of
 
 _PART = re.compile(r"\s*(\^|~=|~|===|==|>=|<=|!=|>|<|=)?\s*([^\s,^~=<>!]+)")
 
@@ -152,11 +150,7 @@ def _translate(constraint: str) -> str | None:
         return None
     parts = [_bound(operator or "", version) for operator, version in _PART.findall(constraint)]
     translated = ",".join(part or "invalid" for part in parts if part != "")
-    try:
-        SpecifierSet(translated)
-    except InvalidSpecifier:
-        return None
-    return translated
+    return translated if specifiers_of(translated) is not None else None
 
 
 def _bound(operator: str, version: str) -> str | None:
@@ -164,10 +158,10 @@ def _bound(operator: str, version: str) -> str | None:
     bare = version[:-2] if wildcard else version
     if version == "*":
         return ""
-    try:
-        release = Version(bare).release
-    except InvalidVersion:
+    known = version_of(bare)
+    if known is None:
         return None
+    release = known.release
     if operator == "^":
         return f">={bare},<{_caret(release)}"
     if operator == "~":

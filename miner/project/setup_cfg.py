@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 
 from miner.project.model import Declarations, Declared, Group, GroupKind
 from miner.project.requirements import read_requirements, relative
 from miner.project.text import lines, read_ini
+from miner.project.versions import requirement_of
 
 _Section = Mapping[str, str]
 
@@ -93,7 +94,7 @@ def requirement_list(value: str) -> tuple[str, ...]:
     if "\n" in value.strip():
         return lines(value)
     try:
-        return (str(Requirement(value)),)
+        return (str(requirement_of(value)),)
     except InvalidRequirement:
         return tuple(item.strip() for item in value.split(";") if item.strip())
 

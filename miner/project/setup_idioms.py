@@ -103,7 +103,10 @@ def join(parts: list[Any]) -> str:
     """Join the parts of an f-string, texts and integers only."""
     if not all(isinstance(part, (str, int)) for part in parts):
         raise Unknown
-    return text("".join(str(part) for part in parts))
+    try:
+        return text("".join(str(part) for part in parts))
+    except ValueError as error:  # an integer of more digits than Python writes
+        raise Unknown from error
 
 
 def fill(template: Any, values: list[Any], field: str) -> str:

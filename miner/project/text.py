@@ -6,11 +6,15 @@ import configparser
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 Ini = Mapping[str, Mapping[str, str]]
 
 _CODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_MAX_PARTS = 20
+_BARE, _BASIC, _LITERAL = r"(?<![\w-])[\w-]++", r'"(?:[^"\\]|\\.)*+"', r"'[^']*+'"
+_LONG_KEY = re.compile(rf"(?:(?:{_BARE}|{_BASIC}|{_LITERAL})[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}")
 
 
 def decode(data: bytes, path: str, notes: list[str]) -> str | None:
@@ -41,11 +45,24 @@ def read_toml(files: Mapping[str, bytes], path: str, notes: list[str]) -> dict[s
     text = decode(files[path], path, notes)
     if text is None:
         return {}
+    content, problem = _toml(text)
+    if problem:
+        notes.append(f"{path}: is not valid TOML ({problem})")
+    return content
+
+
+@lru_cache(maxsize=32)
+def _toml(text: str) -> tuple[dict[str, Any], str]:
+    """Return the table that a text holds, which nobody changes, and what is wrong with it; each text is parsed once.
+
+    Keys of many parts are refused: parsing them takes time that grows with the square of their number.
+    """
+    if any(line.count(".") >= _MAX_PARTS and _LONG_KEY.search(line) for line in text.split("\n")):
+        return {}, f"a key has more than {_MAX_PARTS} parts"
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        notes.append(f"{path}: is not valid TOML ({error})")
-        return {}
+        return tomllib.loads(text), ""
+    except (ValueError, RecursionError) as error:  # not only TOMLDecodeError: a number may have too many digits
+        return {}, str(error)
 
 
 def read_ini(files: Mapping[str, bytes], path: str, notes: list[str]) -> Ini:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import docker
 import structlog
@@ -26,15 +26,22 @@ from miner.core.errors import ConfigError, InfrastructureFault, MachineError
 from miner.core.hashing import hash_of
 from miner.core.reasons import Reason
 from miner.core.records import Layer, Record
-from miner.core.settings import Docker, configs_dir
+from miner.core.settings import Docker, base_packages
 from miner.sandbox.base_tree import BUILDER, GID, UID, base_entries, keep, package_versions
 from miner.sandbox.debootstrap import debootstrap, host_architecture
 from miner.sandbox.engine import engine_faults
 from miner.sandbox.image_archive import ImageConfig, LayerSource, deterministic_tar, read_tar
-from miner.sandbox.image_load import load_image
+from miner.sandbox.image_load import load_image, needs_all_layers
+from miner.sandbox.image_save import save_layers
 
 REPOSITORY = "swe-miner/base"
 _BUILD = "build-"
+_READS_ONLY: dict[str, Any] = {
+    "network_mode": "none",
+    "cap_drop": ["ALL"],
+    "read_only": True,
+    "use_config_proxy": False,
+}
 _USERS = (f"{UID}:{GID}", str(UID), "miner")
 
 _log = structlog.get_logger()
@@ -63,9 +70,8 @@ class BaseImage(Record):
         return self.config.architecture
 
     def sources(self, cache: Path) -> list[LayerSource]:
-        """Return the layers with their tars, for images on top; a pulled base has none."""
-        paths = [(layer, _layer_path(cache, layer.diff_id)) for layer in self.layers]
-        return [LayerSource(layer, partial(_open, path) if path.exists() else None) for layer, path in paths]
+        """Return the layers with their tars, for images on top; a pulled base may have none."""
+        return [_source(layer, layer_path(cache, layer.diff_id)) for layer in self.layers]
 
 
 def ensure_base_image(client: docker.DockerClient, settings: Docker, cache: Path) -> BaseImage:
@@ -83,10 +89,9 @@ def ensure_base_image(client: docker.DockerClient, settings: Docker, cache: Path
     """
     with engine_faults():
         if settings.base_image is not None:
-            return _given(client, settings.base_image)
+            return _given(client, settings.base_image, cache)
         architecture = str(client.version()["Arch"])
-        cache.mkdir(parents=True, exist_ok=True)
-        with _locked(cache / "lock"):
+        with _locked(cache):
             base = _built(settings, architecture, cache)
             load_image(client, base.config, base.sources(cache), base.image, cache)
     return base
@@ -129,12 +134,6 @@ def _built(settings: Docker, architecture: str, cache: Path) -> BaseImage:
     return base
 
 
-def base_packages() -> tuple[str, ...]:
-    """Return the Debian packages that the base image is asked to hold."""
-    lines = (configs_dir() / "base" / "packages.txt").read_text(encoding="utf-8").splitlines()
-    return tuple(sorted(line.strip() for line in lines if line.strip() and not line.startswith("#")))
-
-
 def _build(settings: Docker, architecture: str, packages: tuple[str, ...], cache: Path) -> BaseImage:
     for abandoned in cache.glob(f"{_BUILD}*"):  # the lock is ours: whoever made it was killed
         shutil.rmtree(abandoned, ignore_errors=True)
@@ -146,7 +145,7 @@ def _build(settings: Docker, architecture: str, packages: tuple[str, ...], cache
             layer = deterministic_tar(entries, out, mtime=settings.snapshot_epoch)
             os.fsync(out.fileno())
         versions = package_versions(entries)
-        layer_tar.replace(_layer_path(cache, layer.diff_id))
+        layer_tar.replace(layer_path(cache, layer.diff_id))
     config = ImageConfig(
         architecture=architecture,
         created=settings.snapshot_epoch,
@@ -157,8 +156,15 @@ def _build(settings: Docker, architecture: str, packages: tuple[str, ...], cache
     return BaseImage(image=tag, digest=config.image_id, config=config, layers=(layer,), packages=versions)
 
 
-def _layer_path(cache: Path, diff_id: str) -> Path:
+def layer_path(cache: Path, diff_id: str) -> Path:
+    """Return where the plain bytes of a layer are kept."""
     return cache / f"{diff_id.removeprefix('sha256:')}.tar"
+
+
+def _source(layer: Layer, path: Path) -> LayerSource:
+    if not path.exists():
+        return LayerSource(layer, None)
+    return LayerSource(layer.model_copy(update={"size": path.stat().st_size}), partial(_open, path))
 
 
 def _open(path: Path) -> BinaryIO:
@@ -172,14 +178,15 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock between processes; it ends with the process that holds it."""
-    with path.open("wb") as file:
+def _locked(cache: Path) -> Iterator[None]:
+    """Hold the cache's lock between processes; it ends with the process that holds it."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _given(client: docker.DockerClient, reference: str) -> BaseImage:
+def _given(client: docker.DockerClient, reference: str, cache: Path) -> BaseImage:
     image = _present_or_pulled(client, reference)
     run = image.attrs["Config"]
     wrong = [
@@ -191,16 +198,26 @@ def _given(client: docker.DockerClient, reference: str) -> BaseImage:
     diff_ids = tuple(image.attrs["RootFS"]["Layers"])
     config = ImageConfig(
         architecture=image.attrs["Architecture"],
-        created=int(datetime.fromisoformat(image.attrs["Created"][:19] + "+00:00").timestamp()),
+        created=_seconds(image.attrs.get("Created")),
         diff_ids=diff_ids,
         notes=tuple(f"base {reference}" for _ in diff_ids),
         env=tuple(run.get("Env") or ()),
         labels=run.get("Labels") or {},
     )
     layers = tuple(Layer(diff_id=diff_id, size=0) for diff_id in diff_ids)
+    if needs_all_layers(image.attrs):
+        with _locked(cache):
+            save_layers(client, reference, diff_ids, cache)
     return BaseImage(
         image=reference, digest=str(image.id), config=config, layers=layers, packages=_dpkg(client, reference)
     )
+
+
+def _seconds(created: str | None) -> int:
+    """Return a time as the engine writes it in seconds; an image without one has 1970, or the year 1 in old engines."""
+    if not created:
+        return 0
+    return max(0, int(datetime.fromisoformat(created[:19] + "+00:00").timestamp()))
 
 
 def _present_or_pulled(client: docker.DockerClient, reference: str) -> Image:
@@ -225,7 +242,7 @@ def _present_or_pulled(client: docker.DockerClient, reference: str) -> Image:
 
 def _dpkg(client: docker.DockerClient, reference: str) -> str:
     command = ["dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Architecture}\n"]
-    container = client.containers.create(reference, command, network_mode="none", cap_drop=["ALL"], read_only=True)
+    container = client.containers.create(reference, command, **_READS_ONLY)
     try:
         container.start()
         status = container.wait()["StatusCode"]

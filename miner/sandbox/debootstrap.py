@@ -41,7 +41,7 @@ def debootstrap(out: Path, *, suite: str, packages: Sequence[str], epoch: int) -
     command += ['--aptopt=Acquire::Retries "3"', suite, "-"]
     env = {name: value for name in _KEPT_VARIABLES if (value := os.environ.get(name))}
     env |= {"PATH": _SYSTEM_PATH, "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": str(epoch)}
-    with out.open("wb") as tar, tempfile.TemporaryFile() as log:
+    with out.open("wb") as tar, tempfile.TemporaryFile(dir=out.parent) as log:
         process = subprocess.Popen(command, stdout=tar, stderr=log, stdin=subprocess.DEVNULL, env=env)
         status = _wait(process)
         log.seek(0)

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from pypi_simple import ACCEPT_JSON_ONLY, PYPI_SIMPLE_ENDPOINT, ProjectPage, UnsupportedRepoVersionError
+from pypi_simple import ACCEPT_JSON_ONLY, ProjectPage, UnsupportedRepoVersionError
 
 import miner
-from miner.core.errors import DockerUnavailable, InfrastructureFault
+from miner.core.errors import ConfigError, DockerUnavailable, InfrastructureFault
+from miner.core.index_access import ca_bundle, index_url, pair_of_url, require_no_login, without_login
 from miner.core.records import Record
 from miner.core.settings import Docker, Index, Settings
 from miner.sandbox.engine import connect, engine_faults
+from miner.sandbox.upstream import routes_of
 
 DISK_BYTES = 10 << 30
-MIN_GIT = (2, 30)
+MIN_GIT = (2, 32)  # older ones read the user's settings in spite of GIT_CONFIG_GLOBAL
 DISTRIBUTION = "swe-miner"
 IMPORT_NAMES = ("miner", "installers", "validators", "exporters")
 _PROBE_PROJECT = "pluggy"
@@ -48,6 +50,7 @@ def checks(settings: Settings) -> list[Check]:
     found += [
         check_base_image(settings.docker, settings.paths.work / "base"),
         check_index(settings.index),
+        check_way_out(settings.index),
         check_git(),
         check_import_names(),
     ]
@@ -127,14 +130,15 @@ def check_base_image(settings: Docker, cache: Path) -> Check:
 
 def check_index(settings: Index) -> Check:
     """Whether the package index answers with a project's page, in JSON (PEP 691) and with upload times (PEP 700)."""
-    endpoint = settings.url or PYPI_SIMPLE_ENDPOINT
-    verify = None if settings.ca_bundle is None else str(settings.ca_bundle)
+    endpoint, login = without_login(index_url(settings))
+    bundle = ca_bundle(settings)
     try:
         response = requests.get(
             f"{endpoint.rstrip('/')}/{_PROBE_PROJECT}/",
             headers={"Accept": ACCEPT_JSON_ONLY},
+            auth=login,
             timeout=settings.timeout_s,
-            verify=verify,
+            verify=None if bundle is None else str(bundle),
         )
         response.raise_for_status()
         files = ProjectPage.from_json_data(response.json(), response.url).packages
@@ -145,6 +149,21 @@ def check_index(settings: Index) -> Check:
         next_step = "check the network, index.url and index.ca_bundle"
         return Check(name="index", ok=False, detail=f"{endpoint}: {problem}", next_step=next_step)
     return Check(name="index", ok=True, detail=f"{endpoint}: {len(files)} files of {_PROBE_PROJECT}")
+
+
+def check_way_out(settings: Index) -> Check:
+    """Whether boxes can go the way to the index that this program goes: without a login, and by the same proxy."""
+    pair = pair_of_url(index_url(settings))
+    try:
+        require_no_login(settings)
+        routes = routes_of([pair] if pair else [])
+    except ConfigError as error:
+        return Check(name="way out of boxes", ok=False, detail=str(error), next_step=error.next_step)
+    proxies = sorted({f"{host}:{port}" for found in routes.values() for host, port, _ in found.values()})
+    detail = (
+        f"by the proxy {', '.join(proxies)} of the environment" if proxies else "direct, no proxy in the environment"
+    )
+    return Check(name="way out of boxes", ok=True, detail=detail)
 
 
 def check_git() -> Check:

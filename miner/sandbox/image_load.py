@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import docker
 from docker.errors import APIError, ImageLoadError, ImageNotFound
@@ -64,8 +65,15 @@ def holds_image(client: docker.DockerClient, config: ImageConfig, tag: str) -> b
     except ImageNotFound:
         return False
     same_layers = tuple(attrs["RootFS"].get("Layers") or ()) == config.diff_ids
-    by_manifest = bool(attrs.get("Descriptor"))
-    return same_layers and (by_manifest or attrs["Id"] == config.image_id)
+    return same_layers and (needs_all_layers(attrs) or attrs["Id"] == config.image_id)
+
+
+def needs_all_layers(attrs: Mapping[str, Any]) -> bool:
+    """Whether the engine's storage takes an image only with the bytes of all its layers, from what it says of an image.
+
+    Only containerd's image store names images by their manifest, and gives its descriptor (engine API 1.48).
+    """
+    return bool(attrs.get("Descriptor"))
 
 
 def _load(

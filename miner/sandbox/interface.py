@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import IO, Literal, Protocol
 
 LABEL = "swe-miner"
-"""Label of everything that the sandbox makes in the engine; its value is the owner, the id of a ledger."""
+"""Label of everything that the sandbox makes in the engine; its value is the owner (`janitor.owner_of`)."""
 
 LimitName = Literal["memory", "pids", "disk", "output", "time"]
 

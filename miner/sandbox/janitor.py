@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 import docker
 from docker.errors import APIError, NotFound
 
+from miner.core.hashing import hash_of
 from miner.sandbox.engine import engine_faults
 from miner.sandbox.interface import LABEL
 
 _CONFLICT = 409
+
+
+def owner_of(ledger_id: str, work: Path) -> str:
+    """Return on whose behalf a run makes things in the engine: a copy of a ledger elsewhere is somebody else.
+
+    Args:
+        ledger_id: id of the ledger.
+        work: the run's folder for large files, which no two runs share.
+    """
+    return hash_of([ledger_id, str(work.resolve())])[:32]
 
 
 def clean(client: docker.DockerClient, owner: str) -> int:

@@ -4,12 +4,14 @@ A box has no network. One proxy container for a run of the pipeline listens on a
 reach the index mounts this volume read-only and has a forwarder from 127.0.0.1 to the socket. So there is no address,
 no name service and no other box in reach, whatever the firewall of the host looks like. A runtime that does not share
 sockets between containers cannot do this (gVisor needs `--host-uds=open`). The volume also holds uv, put there once.
+
+Each box has a lane of its own in the proxy, with a tag that only we can make. Where this machine's way out is a proxy,
+ours goes through it; its login stays in the container of ours.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,12 +27,15 @@ from docker.errors import DockerException, NotFound
 from docker.types import LogConfig, Mount
 
 from miner.core.errors import ConfigError, IndexUnreachable, InfrastructureFault
+from miner.core.index_access import ca_bundle
 from miner.core.reasons import Reason
-from miner.core.settings import Limits, Settings
+from miner.core.settings import Index, Limits, Settings
 from miner.sandbox.engine import engine_faults
 from miner.sandbox.interface import LABEL, Box, Files, ProxyEvent
 from miner.sandbox.profile import USER, hardening
+from miner.sandbox.proxy.proxy import tag_of
 from miner.sandbox.tars import tar_of
+from miner.sandbox.upstream import routes_of
 
 _FOLDER = "/opt/swe-miner"
 _VOLUME_AT = f"{_FOLDER}/egress"
@@ -38,9 +43,10 @@ _SOCKET = f"{_VOLUME_AT}/open/socket"
 UV = f"{_VOLUME_AT}/bin/uv"
 """Where a box with egress has the uv of this program."""
 _CA = f"{_FOLDER}/ca.pem"
+_CONFIG = f"{_FOLDER}/proxy/config.json"
 _PORT = 3128
 _READY_S = 60.0
-_PROXY_LIMITS = Limits(memory_mb=256, cpus=1.0, pids=64, disk_mb=64, output_mb=1, timeout_s=60)
+_PROXY_LIMITS = Limits(memory_mb=512, cpus=1.0, pids=64, disk_mb=64, output_mb=1, timeout_s=60)
 _PROGRAMS = Path(__file__).with_name("proxy")
 _HTTPS_PORT = 443
 
@@ -57,17 +63,21 @@ def egress(
         client: the engine.
         image: an image with python3 (3.11 or later): the base image.
         hosts: `host` or `host:port` (443 by default) of the index and of what it links to.
-        settings: `index.extra_hosts` are allowed too; `index.ca_bundle` is put into the boxes.
-        owner: id of the ledger on whose behalf it exists.
+        settings: `index.extra_hosts` are allowed too; the CA bundle of the index is put into the boxes.
+        owner: on whose behalf it exists.
+
+    Raises:
+        ConfigError: a host, the CA bundle, or the proxy that the environment names cannot be used.
     """
-    allowed = frozenset(pair_of(host) for host in (*hosts, *settings.index.extra_hosts))
-    certificates = _ca_bundle(settings, os.environ)
-    name = f"swe-miner-egress-{secrets.token_hex(6)}"
+    allowed = sorted({pair_of(host) for host in (*hosts, *settings.index.extra_hosts)})
+    certificates = _certificates(settings.index)
+    name, key = f"swe-miner-egress-{secrets.token_hex(6)}", secrets.token_hex(32)
+    config = {"allowed": allowed, "key": key, "routes": routes_of(allowed)}
     try:
         with engine_faults():
             client.volumes.create(name, labels={LABEL: owner})
-            _start_proxy(client, image, name, allowed, owner, settings.docker.runtime)
-        way = DockerEgress(client, name, certificates)
+            _start_proxy(client, image, name, config, owner, settings.docker.runtime)
+        way = DockerEgress(client, name, key, certificates)
         way.await_ready()
         yield way
     finally:
@@ -87,33 +97,34 @@ def pair_of(host: str) -> str:
 
 
 def _start_proxy(
-    client: docker.DockerClient, image: str, name: str, allowed: frozenset[str], owner: str, runtime: str | None
+    client: docker.DockerClient, image: str, name: str, config: Mapping[str, Any], owner: str, runtime: str | None
 ) -> None:
     options = {
         **hardening(_PROXY_LIMITS, owner=owner, runtime=runtime),
         "user": USER,
         "entrypoint": [],
-        "command": ["python3", "-m", "proxy.proxy", _SOCKET, *sorted(allowed)],
+        "command": ["python3", "-m", "proxy.proxy", _SOCKET, _CONFIG],
         "network_mode": "bridge",
         "mounts": [Mount(_VOLUME_AT, name, type="volume")],
-        "log_config": LogConfig(type=LogConfig.types.JSON, config={"max-size": "20m", "max-file": "1"}),
+        "log_config": LogConfig(type=LogConfig.types.JSON, config={"max-size": "20m", "max-file": "2"}),
         "working_dir": _FOLDER,
     }
     client.containers.create(image, name=name, **options)
     program = {f"{_FOLDER}/proxy/{file.name}": (file.read_bytes(), 0o644) for file in _PROGRAMS.glob("*.py")}
     client.api.put_archive(name, "/", tar_of(program, uid=0))
     client.api.put_archive(name, "/", tar_of({UV: (Path(uv.find_uv_bin()).read_bytes(), 0o755)}, uid=0))
+    client.api.put_archive(name, "/", tar_of({_CONFIG: (json.dumps(config).encode(), 0o400)}, uid=1000))
     client.api.put_archive(name, "/", tar_of({f"{_VOLUME_AT}/open/": (b"", 0o755)}, uid=1000))
     client.api.start(name)
 
 
-def _ca_bundle(settings: Settings, environ: Mapping[str, str]) -> bytes | None:
+def _certificates(settings: Index) -> bytes | None:
     """The certificates that this machine trusts, where that is said; else the image's own are used."""
-    named = settings.index.ca_bundle or environ.get("SSL_CERT_FILE") or environ.get("REQUESTS_CA_BUNDLE")
-    if not named:
+    named = ca_bundle(settings)
+    if named is None:
         return None
     try:
-        return Path(named).read_bytes()
+        return named.read_bytes()
     except OSError as error:
         raise ConfigError(f"the CA bundle {named} cannot be read: {error.strerror}") from error
 
@@ -131,10 +142,11 @@ def _remove(client: docker.DockerClient, name: str) -> None:
 class DockerEgress:
     """The proxy of a run; made by `egress`."""
 
-    def __init__(self, client: docker.DockerClient, name: str, ca_bundle: bytes | None) -> None:
+    def __init__(self, client: docker.DockerClient, name: str, key: str, certificates: bytes | None) -> None:
         self._client = client
         self._name = name
-        self._ca_bundle = ca_bundle
+        self._key = key
+        self._certificates = certificates
 
     @property
     def environment(self) -> dict[str, str]:
@@ -142,7 +154,7 @@ class DockerEgress:
         url = f"http://127.0.0.1:{_PORT}"
         names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
         variables = {form: url for name in names for form in (name, name.lower())}
-        if self._ca_bundle is not None:
+        if self._certificates is not None:
             variables |= dict.fromkeys(("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"), _CA)
         return variables
 
@@ -150,15 +162,15 @@ class DockerEgress:
     def files(self) -> Files:
         """What is put into a box before it starts; never part of an image."""
         files = {f"{_FOLDER}/forward.py": ((_PROGRAMS / "forward.py").read_bytes(), 0o644)}
-        if self._ca_bundle is not None:
-            files[_CA] = (self._ca_bundle, 0o644)
+        if self._certificates is not None:
+            files[_CA] = (self._certificates, 0o644)
         return files
 
     def applied_to(self, options: Mapping[str, Any], *, lane: str) -> dict[str, Any]:
         """Return the options of a box with the socket, the environment, and the forwarder as its keeper."""
         return {
             **options,
-            "command": ["python3", f"{_FOLDER}/forward.py", _SOCKET, lane, str(_PORT)],
+            "command": ["python3", f"{_FOLDER}/forward.py", _SOCKET, f"{lane} {tag_of(self._key, lane)}", str(_PORT)],
             "environment": {**options["environment"], **self.environment},
             "mounts": [*options["mounts"], Mount(_VOLUME_AT, self._name, type="volume", read_only=True)],
         }

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from docker.types import LogConfig, Mount, Ulimit
 
 from miner.core.records import Record
-from miner.core.settings import Limits, Settings
+from miner.core.settings import Limits, Measure, Settings
 from miner.sandbox.interface import LABEL
 
 USER = "1000:1000"
@@ -50,23 +50,28 @@ def profile_of(
     """Return the profile for these limits, with the clock zone, locale and hash seed of the settings."""
     return Profile(
         limits=limits,
-        env={
-            "HOME": "/home/miner",
-            "LANG": settings.measure.locale,
-            "LC_ALL": settings.measure.locale,
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONHASHSEED": str(settings.measure.hash_seed),
-            "TZ": settings.measure.timezone,
-        },
+        env={"HOME": "/home/miner", **suite_env(settings.measure)},
         cache=cache,
         runtime=settings.docker.runtime,
         owner=owner,
     )
 
 
+def suite_env(measure: Measure) -> dict[str, str]:
+    """Return the variables that tests run with, and that those who run them again set too."""
+    return {
+        "LANG": measure.locale,
+        "LC_ALL": measure.locale,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": str(measure.hash_seed),
+        "TZ": measure.timezone,
+    }
+
+
 def hardening(limits: Limits, *, owner: str, runtime: str | None) -> dict[str, Any]:
     """Return what every container of ours is created with, the proxy included."""
     return {
+        "use_config_proxy": False,  # else the SDK copies proxies, logins and all, from the user's settings of Docker
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "init": True,

@@ -7,7 +7,7 @@ The steps, in `/testbed`:
 
     git apply --whitespace=nowarn /opt/swe-miner/<patch>     the test patch, then the gold patch
     bash -c <rebuild_cmd>                                    where the recipe has one
-    python -m pytest ... --collect-only <test files>         twice, in different seconds
+    python -m pytest ... --collect-only <test files>         twice, in different seconds, with different hash seeds
     python -m pytest ... <test files>
 
 A patch or a re-install that fails ends the run.
@@ -26,9 +26,10 @@ import docker
 
 from miner.core.blobs import BlobStore
 from miner.core.records import Observation
+from miner.core.settings import Settings
 from miner.sandbox.container import sandbox_container
 from miner.sandbox.interface import Box, ExecResult, Files, ProbeRequest, TestRequest
-from miner.sandbox.profile import Profile
+from miner.sandbox.profile import Profile, suite_env
 
 ATTRIBUTE = "swe_miner_probe"
 VALUE = "seen"
@@ -37,6 +38,7 @@ _FOLDER = "/opt/swe-miner"
 _PLUGIN = Path(__file__).with_name("plugin") / "swe_miner_reporter.py"
 _TESTBED = "/testbed"
 _REPORT = "/report"
+_SEED, _SEEDS = "PYTHONHASHSEED", 2**32
 _MAX_REPORT = 256 * 1024 * 1024
 _EXISTING = 'for path in "$@"; do if [ -e "$path" ]; then printf "%s\\0" "$path"; fi; done'
 _EDIT = 'printf "\\n\\n%s = \\"%s\\"\\n" "$2" "$3" >> "$1"'
@@ -57,7 +59,7 @@ def run_tests(
     with sandbox_container(client, image, profile, "tests") as box:
         run = _Run(box, blobs, time.monotonic() + profile.limits.timeout_s)
         run.prepare(_patches(request))
-        _steps(run, request)
+        _steps(run, request, profile.env.get(_SEED, "0"))
         return run.observation()
 
 
@@ -101,7 +103,7 @@ def _apply(run: _Run, request: TestRequest | ProbeRequest) -> bool:
     return True
 
 
-def _steps(run: _Run, request: TestRequest) -> None:
+def _steps(run: _Run, request: TestRequest, seed: str) -> None:
     if not _apply(run, request):
         return
     if request.rebuild_cmd is not None and not run.step("rebuild", ["bash", "-c", request.rebuild_cmd]):
@@ -112,7 +114,8 @@ def _steps(run: _Run, request: TestRequest) -> None:
     for number in range(request.collections):
         if number > 0:
             _next_second()
-        run.pytest(f"collect-{number}", request.project_dir, request.addopts, tests, ["--collect-only"], request.env)
+        env = {**(request.env or {}), _SEED: str((int(seed) + number) % _SEEDS)}  # ids that come from sets differ then
+        run.pytest(f"collect-{number}", request.project_dir, request.addopts, tests, ["--collect-only"], env)
     run.pytest("events", request.project_dir, request.addopts, tests, [], request.env)
 
 
@@ -121,21 +124,34 @@ def _next_second() -> None:
     time.sleep(1.0 - time.time() % 1.0)
 
 
+def conditions(settings: Settings) -> dict[str, str]:
+    """Return what the outcome of a run depends on beside its request, its image and its bounds, for input hashes."""
+    return {**suite_env(settings.measure), "runtime": settings.docker.runtime or ""}
+
+
+def suite_command(addopts: Sequence[str], options: Sequence[str] = ()) -> list[str]:
+    """Return the pytest call without names of files; pure. The same for our runs and for those who use a task.
+
+    Node ids are relative to `/testbed` (`--rootdir`), while the project's own configuration is found as usual. Its
+    `addopts` are replaced by those that are kept. A file that cannot be collected keeps no other from running.
+    """
+    return [
+        *("python", "-m", "pytest", f"--rootdir={_TESTBED}", "--continue-on-collection-errors"),
+        *("-o", f"addopts={shlex.join(addopts)}"),
+        *options,
+    ]
+
+
 def pytest_command(
     project_dir: str, addopts: Sequence[str], test_files: Sequence[str], options: Sequence[str], cache: str
 ) -> list[str]:
-    """Return the pytest call for test files given relative to the repository's root; pure.
+    """Return the call with our reporter for test files given relative to the repository's root; pure.
 
-    Node ids are relative to `/testbed` (`--rootdir`), while the project's own configuration is found as usual. Its
-    `addopts` are replaced by those that are kept. The cache stays usable, but outside of the tree.
+    The cache stays usable, but outside of the tree.
     """
     paths = [posixpath.relpath(path, project_dir or ".") for path in test_files]
-    return [
-        *("python", "-m", "pytest", "-p", "swe_miner_reporter", "--continue-on-collection-errors"),
-        *(f"--rootdir={_TESTBED}", "-o", f"cache_dir={cache}", "-o", f"addopts={shlex.join(addopts)}"),
-        *options,
-        *paths,
-    ]
+    ours = ("-p", "swe_miner_reporter", "-o", f"cache_dir={cache}")
+    return [*suite_command(addopts, (*ours, *options)), *paths]
 
 
 class _Run:

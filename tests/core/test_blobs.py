@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,38 @@ def test_a_full_disk_is_its_own_error(blobs: BlobStore) -> None:
 
     with pytest.raises(DiskFull):
         blobs.put_stream("0" * 64, full())
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0" * 50, b"\x28\xb5\x2f\xfd"])
+def test_a_damaged_blob_is_replaced_when_the_same_bytes_come_again(
+    damage: bytes, blobs: BlobStore, tmp_path: Path
+) -> None:
+    digest = blobs.put(b"x" * 1000)
+    [path] = (tmp_path / "blobs").rglob("*.zst")
+    for put in (lambda: blobs.put(b"x" * 1000), lambda: blobs.put_stream(digest, [b"x" * 600, b"x" * 400])):
+        path.write_bytes(damage)
+        put()
+        assert blobs.get(digest) == b"x" * 1000
+
+
+def test_a_whole_blob_is_not_written_again(blobs: BlobStore, tmp_path: Path) -> None:
+    digest = blobs.put(b"x" * 1000)
+    [path] = (tmp_path / "blobs").rglob("*.zst")
+    path.chmod(0o400)
+    before = path.stat()
+    blobs.put(b"x" * 1000)
+    blobs.put_stream(digest, [b"x" * 1000])
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_blob_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[list[str]] = []
+    fsync = os.fsync
+
+    def spy(handle: int) -> None:
+        synced.append(sorted(path.suffix for path in (tmp_path / "blobs").rglob("*.*")))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    BlobStore(str(tmp_path / "blobs")).put(b"x")
+    assert synced == [[".part"], [".zst"], [".zst"]]

@@ -97,10 +97,17 @@ def test_a_no_that_does_not_depend_on_the_network_is_final_at_once(memo: Memo, c
     assert measure(memo, Observation()) == first
 
 
-def test_the_memo_tells_what_it_answered_with_in_order(memo: Memo) -> None:
-    first, second = measure(memo, Observation(), x=1), measure(memo, Observation(), x=2)
+def test_a_patient_memo_takes_an_old_no_as_it_stands(memo: Memo, clock: Clock) -> None:
+    first = measure(memo, Observation(outcome="unknown-package", network=True))
+    clock.now += timedelta(days=400)
+    assert measure(memo.patient(), Observation()) == first
+    assert measure(memo, Observation()).key.ordinal == 1
+
+
+def test_the_memo_tells_what_it_answered_with_in_order_and_once(memo: Memo) -> None:
+    first, second = measure(memo, Observation(), x=1), measure(memo.patient(), Observation(), x=2)
     assert measure(memo, Observation(), x=1) == first
-    assert memo.used == [first, second, first]
+    assert memo.used == [first, second]
 
 
 def test_a_fault_of_the_infrastructure_leaves_no_fact(memo: Memo, ledger: Ledger) -> None:

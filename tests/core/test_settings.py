@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,10 @@ def test_what_is_true_of_this_machine_only_changes_no_hash() -> None:
 
 def test_every_section_is_known_by_its_dotted_name() -> None:
     assert {"measure.test.memory_mb", "policy.min_fail_to_pass", "docker.base_image"} <= set(known_keys())
+
+
+def test_the_shipped_tables_that_steer_results_are_part_of_what_stands_on_a_run() -> None:
+    portable = load_settings(environ={}).portable()
+    assert [python["version"] for python in portable["pythons"]] == ["3.11"]
+    assert "git" in portable["base_packages"]
+    assert json.loads(json.dumps(portable)) == portable

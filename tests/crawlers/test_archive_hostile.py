@@ -293,6 +293,25 @@ def test_a_file_that_cannot_be_opened_is_a_fault_of_the_machine(tmp_path: Path) 
     assert not isinstance(caught.value, ArchiveRefused)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_of_a_rare_method_is_refused_before_it_unpacks(method: int) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("pkg-1/setup.py", bytes(1 << 20))
+    with pytest.raises(ArchiveRefused, match=f"packed by method {method}"):
+        read_raw(out.getvalue(), ".zip")
+
+
+def test_a_zip_whose_files_share_bytes_is_refused() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("pkg-1/setup.py", b"setup()")
+        archive.writestr("pkg-1/x", b"x")
+        archive.filelist.append(archive.filelist[0])
+    with pytest.raises(ArchiveRefused, match=r"'pkg-1/setup\.py' shares bytes"):
+        read_raw(out.getvalue(), ".zip")
+
+
 NAMES = st.text(st.characters(exclude_characters="/\0\\", exclude_categories=["Cs", "Cf"]), min_size=1, max_size=12)
 PATHS = st.lists(
     NAMES.filter(lambda name: name not in (".", "..") and "git" not in name.lower()), min_size=1, max_size=4

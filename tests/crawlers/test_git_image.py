@@ -14,7 +14,7 @@ from trees import OLD, TREES, git, two_commits
 
 from miner.core.errors import InfrastructureFault
 from miner.crawlers.archive import Entry
-from miner.crawlers.git_image import export_tree, pack_single_commit
+from miner.crawlers.git_image import pack_single_commit
 from miner.crawlers.git_repo import GitRepo
 
 OLD_TREE = {
@@ -170,22 +170,12 @@ def test_an_object_whose_bytes_are_not_those_of_its_id_never_gets_into_an_image(
     place = repo[0].path / "objects" / script.oid[:2] / script.oid[2:]
     place.chmod(0o644)
     place.write_bytes(zlib.compress(b"blob 9\0Setup()\r\n"))
-    for write in (pack_single_commit, export_tree):
-        with pytest.raises(InfrastructureFault, match=f"{script.oid} in r.git is damaged"):
-            write(*repo[:2], io.BytesIO())
+    with pytest.raises(InfrastructureFault, match=f"{script.oid} in r.git is damaged"):
+        pack_single_commit(*repo[:2], io.BytesIO())
 
 
 def holds(repo: GitRepo, pack: Path, oid: str) -> bool:
     return oid in repo.run("verify-pack", "-v", str(pack)).decode()
-
-
-def test_an_export_holds_the_chosen_files_whatever_attributes_say(repo: tuple[GitRepo, str, str]) -> None:
-    out = io.BytesIO()
-    export_tree(repo[0], repo[1], out, paths={"setup.py", "pkg/run.sh"}, owner=(7, 7))
-    out.seek(0)
-    with tarfile.open(fileobj=out) as tar:
-        assert [member.name for member in tar] == ["pkg", "pkg/run.sh", "setup.py"]
-        assert tar.extractfile("setup.py").read() == b"setup()\r\n"  # type: ignore[union-attr]
 
 
 @settings(deadline=None, max_examples=20)

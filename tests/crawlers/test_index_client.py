@@ -4,11 +4,13 @@ import hashlib
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from index_server import IndexServer
 
-from miner.core.errors import IndexUnreachable, InfrastructureFault
+from miner.core.errors import ConfigError, IndexUnreachable, InfrastructureFault
+from miner.core.index_access import CA_VARIABLES
 from miner.core.reasons import Reason
 from miner.core.records import SourceFile
 from miner.core.settings import Index
@@ -181,7 +183,37 @@ def test_hosts_are_those_of_the_index_of_its_files_and_the_configured_ones(
 ) -> None:
     server.release("pip", "1.0", archive=b"x", url="https://files.example/pip-1.0.tar.gz")
     settings = index_settings.model_copy(update={"extra_hosts": ("mirror.example",)})
-    assert index_hosts(index, settings) == ("127.0.0.1", "files.example", "mirror.example")
+    port = urlsplit(server.url).port
+    assert index_hosts(index, settings) == (f"127.0.0.1:{port}", "files.example:443", "mirror.example")
+
+
+def test_index_that_needs_a_login_is_refused_before_anything_is_installed(server: IndexServer, tmp_path: Path) -> None:
+    settings = Index(url=server.url.replace("//", "//reader:s3cret@"))
+    with pytest.raises(ConfigError, match="needs a login") as caught:
+        index_hosts(IndexClient(settings, tmp_path), settings)
+    assert "s3cret" not in str(caught.value)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "PIP_CERT"])
+def test_the_environments_ca_bundle_is_the_one_that_boxes_get(
+    server: IndexServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for variable in CA_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(name, "/nowhere/environment.pem")
+    settings = Index(url=server.url.replace("http:", "https:"), tries=1)
+    with pytest.raises(InfrastructureFault, match=r"environment\.pem"):
+        IndexClient(settings, tmp_path, wait_s=0.01).release_files("pkg")
+
+
+def test_index_of_the_environment_is_asked(
+    server: IndexServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.release("pkg", "1.0", archive=b"x")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", server.url)
+    assert IndexClient(Index(), tmp_path).release_files("pkg").known
+    assert server.requests == ["/simple/pkg/"]
 
 
 def test_a_configured_ca_bundle_wins_over_the_environment(

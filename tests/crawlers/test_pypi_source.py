@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,22 +20,14 @@ from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError, IndexUnreachable, InfrastructureFault
 from miner.core.hashing import canonical_json
 from miner.core.reasons import Reason
-from miner.core.records import Candidate, Observation, ReleasePair
+from miner.core.records import Candidate, Observation, ReleasePair, SourceFile
 from miner.core.settings import ArchiveLimits, Index
 from miner.crawlers import SOURCES
+from miner.crawlers.candidate import compute_candidate, declared_files, split_of
 from miner.crawlers.index import IndexClient
 from miner.crawlers.interface import Rejection
-from miner.crawlers.pypi import (
-    PypiSource,
-    compute_candidate,
-    declared_files,
-    ensure_repo,
-    extract,
-    instance_id,
-    look_up,
-    repo_path,
-    split_of,
-)
+from miner.crawlers.pypi import PypiSource, ensure_repo, extract, repo_path
+from miner.crawlers.releases import ANSWER, instance_id, look_up, source_files
 
 PAIR = ReleasePair(name="My.Pkg", old="1.0", new="1.1")
 OLD = {
@@ -74,12 +67,15 @@ class Bench:
         self.blobs = BlobStore(str(tmp_path / "blobs"))
 
     def look_up(self, pair: ReleasePair = PAIR) -> Observation:
-        return look_up(pair, self.index)
+        return look_up(pair, self.index, self.blobs)
 
     def extract(self, pair: ReleasePair = PAIR) -> Observation:
         seen = self.look_up(pair)
         assert seen.outcome == "ok", seen
-        return extract(pair, seen.payload, self.index, self.blobs, self.repos, self.limits)
+        return extract(pair, self.files(seen), self.index, self.blobs, self.repos, self.limits)
+
+    def files(self, seen: Observation) -> tuple[SourceFile, SourceFile]:
+        return source_files(seen.payload, seen.logs, self.blobs)
 
     def candidate(self, pair: ReleasePair = PAIR) -> Candidate | Rejection:
         seen = self.extract(pair)
@@ -200,9 +196,23 @@ def test_a_version_with_wheels_only(bench: Bench) -> None:
 def test_a_yanked_release_that_is_asked_for_is_taken(bench: Bench) -> None:
     bench.server.release("my_pkg", "1.0", OLD)
     bench.server.release("my_pkg", "1.1", NEW, yanked="a mistake")
-    seen = bench.look_up()
-    assert seen.payload["new"][0]["yanked"] is True
+    answer = json.loads(bench.blobs.get(bench.look_up().logs[ANSWER]))
+    assert answer["new"][0]["yanked"] is True
     assert bench.extract().outcome == "ok"
+
+
+def test_what_identifies_the_archives_is_content_and_the_rest_of_the_answer_a_log(bench: Bench) -> None:
+    publish(bench.server)
+    first = bench.look_up()
+    assert set(first.payload) == {"name", "old", "new"}
+    assert set(first.payload["new"]) == {"filename", "sha256", "size", "uploaded_at"}
+    bench.server.release("my_pkg", "1.1", archive=b"x", filename="my_pkg-1.1-py3-none-any.whl")
+    with IndexServer() as mirror:
+        publish(mirror)
+        index = IndexClient(Index(url=mirror.url, tries=1), bench.repos.parent / "other-downloads")
+        seen = [bench.look_up(), look_up(PAIR, index, bench.blobs)]
+    assert [one.payload for one in seen] == [first.payload] * 2
+    assert len({one.logs[ANSWER] for one in (first, *seen)}) == 3
 
 
 @pytest.mark.parametrize("missing", ["upload-time", "hashes"])
@@ -266,7 +276,8 @@ def test_a_lost_or_damaged_repository_is_made_again(bench: Bench) -> None:
     path = repo_path(PAIR, bench.repos)
 
     def again() -> str:
-        repo = ensure_repo(PAIR, looked_up.payload, seen.payload, bench.index, bench.repos, bench.limits)
+        files = partial(bench.files, looked_up)
+        repo = ensure_repo(PAIR, files, seen.payload, bench.index, bench.repos, bench.limits)
         return repo.tree_of(seen.payload["base_commit"])
 
     assert again() == seen.payload["base_tree"]
@@ -283,7 +294,7 @@ def test_a_repository_that_comes_out_differently_is_a_fault(bench: Bench) -> Non
     looked_up, seen = bench.look_up(), bench.extract()
     other = {**seen.payload, "base_commit": "0" * 40}
     with pytest.raises(InfrastructureFault, match="other commits"):
-        ensure_repo(PAIR, looked_up.payload, other, bench.index, bench.repos, bench.limits)
+        ensure_repo(PAIR, partial(bench.files, looked_up), other, bench.index, bench.repos, bench.limits)
 
 
 def test_the_registered_source_answers_as_its_protocol_says(bench: Bench) -> None:
@@ -293,10 +304,12 @@ def test_the_registered_source_answers_as_its_protocol_says(bench: Bench) -> Non
     assert isinstance(source, PypiSource)
     (item,) = source.discover()
     looked_up = source.look_up(item)
-    seen = source.extract(item, looked_up.payload)
-    candidate = source.candidate(item, looked_up.payload, seen.payload, seen.blobs)
+    seen = source.extract(item, looked_up.payload, looked_up.logs)
+    candidate = source.candidate(item.origin, looked_up.payload, seen.payload, seen.blobs, bench.blobs)
     assert isinstance(candidate, Candidate)
     assert candidate.instance_id == source.subject(item)
+    repo = source.repository(item, looked_up.payload, looked_up.logs, seen.payload)
+    assert repo.tree_of(candidate.base_commit) == candidate.base_tree
 
 
 NAMES = st.from_regex(re.compile(r"[a-z0-9]([a-z0-9._-]{0,12}[a-z0-9])?", re.IGNORECASE | re.ASCII), fullmatch=True)

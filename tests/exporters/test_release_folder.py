@@ -109,6 +109,7 @@ def shared() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield folder
+    folder.chmod(0o755)
     shutil.rmtree(folder)
 
 

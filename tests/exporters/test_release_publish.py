@@ -94,7 +94,8 @@ def test_held_out_candidate_leaves_a_count(tmp_path: Path, state: State) -> None
 
 def test_pairs_are_named_where_nothing_is_held_out(tmp_path: Path) -> None:
     made, _ = release(tmp_path, accepted(), overrides=('pairs=[{name="wordlib", old="1.0.0", new="1.1.0"}]',))
-    assert made.lock.settings["pairs"] == [{"name": "wordlib", "old": "1.0.0", "new": "1.1.0"}]
+    pair = {"name": "wordlib", "old": "1.0.0", "new": "1.1.0", "visibility": None}
+    assert made.lock.settings["pairs"] == [pair]
 
 
 def with_secret(where: str, secret: str) -> ReleaseItem:

@@ -19,7 +19,8 @@ from exporters.text import decode_patch, encode_patch
 from miner.core.ledger import fact_id
 from miner.core.records import Cause, Recipe, Verdict
 
-LIMITS = settings().measure.test
+MEASURE = settings().measure
+LIMITS = MEASURE.test
 
 
 def public(item: ReleaseItem) -> PublicItem:
@@ -29,7 +30,7 @@ def public(item: ReleaseItem) -> PublicItem:
 
 
 def task_row(item: ReleaseItem) -> dict[str, object]:
-    (row,) = read_rows(parquet_bytes(TASKS, task_rows([public(item)], LIMITS)))
+    (row,) = read_rows(parquet_bytes(TASKS, task_rows([public(item)], MEASURE)))
     return row
 
 
@@ -48,6 +49,18 @@ def test_a_task_comes_back_from_parquet() -> None:
     assert (row["workdir"], row["user"], row["network"]) == ("/testbed", "1000:1000", "none")
     assert row["test_workdir"] == "/testbed"
     assert (row["timeout_s"], row["memory_mb"], row["cpus"]) == (LIMITS.timeout_s, LIMITS.memory_mb, LIMITS.cpus)
+    assert row["test_env"] == [
+        "LANG=C.UTF-8",
+        "LC_ALL=C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "PYTHONHASHSEED=0",
+        "TZ=UTC",
+    ]
+
+
+def test_options_that_the_test_command_leaves_out_are_named_with_the_reason() -> None:
+    dropped = ("--cov: measures coverage", "-p gone: the plug-in is not installed")
+    assert task_row(accepted(environment=environment(dropped_addopts=dropped)))["dropped_addopts"] == list(dropped)
 
 
 def test_image_without_a_name_has_its_local_tag() -> None:

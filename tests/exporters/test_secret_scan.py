@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from planted_secrets import SECRETS
 from release_items import GOLD, LOCK_TEXT, TESTS
@@ -39,6 +41,13 @@ def test_private_key_in_quoted_lines_of_code_is_found() -> None:
 )
 def test_ordinary_text_holds_no_secret(text: str) -> None:
     assert find_secrets(text, ours=True) == ()
+
+
+@pytest.mark.parametrize("piece", ["eyJ", "=eyJ", "eyJ-.", "BEGIN", "BEGIN ", "://a:", "aws key "])
+def test_hostile_text_takes_no_time_that_grows_with_its_square(piece: str) -> None:
+    started = time.monotonic()
+    assert find_secrets(piece * (600_000 // len(piece)), ours=True) == ()
+    assert time.monotonic() - started < 5.0  # it was half a minute and more
 
 
 def test_credentials_in_a_url_count_only_in_our_own_words() -> None:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 from installers.environment import EnvironmentRequest, build_environment
 from installers.health import TestSide
-from installers.ladder import Case
+from installers.ladder import InstallCase
 from installers.lock import LockRequest, resolve
 from installers.project_install import ProjectRequest
 from installers.rebuild import PIP, PIP_UNTIL
 from installers.workshop import Workshop, uv_version
-from miner.core.memo import Memo
+from miner.core.memo import Memo, utc_now
 from miner.core.records import BuildMode, Fact, Layer, Recipe
 from miner.core.settings import Limits, Settings
 from miner.crawlers.archive import Entry
 from miner.crawlers.git_image import pack_single_commit
 from miner.crawlers.git_repo import GitRepo, make_repo
 
-OWNER = "test-installers"
+OWNER = f"test-installers-{os.getpid()}"  # not that of tests that run at the same time
 LIMITS = Limits(memory_mb=768, cpus=2.0, pids=128, disk_mb=192, output_mb=1, timeout_s=90.0)
 
 
@@ -76,8 +77,9 @@ class Known:
 
     facts: list[Fact] = field(default_factory=list)
 
-    def memo(self) -> Memo:
-        return Memo(self._find, self.facts.append)
+    def memo(self, later: timedelta = timedelta()) -> Memo:
+        """Return a memo whose clock is late."""
+        return Memo(self._find, self.facts.append, clock=lambda: utc_now() + later)
 
     def _find(self, key):
         like = {"ordinal": key.ordinal}
@@ -126,9 +128,11 @@ def recipe_of(**changes) -> Recipe:
     return plain.model_copy(update=changes)
 
 
-def case_of(files: Mapping[str, str], folder: Path, tests: Mapping[str, str], gold: bytes = b"", **recipe) -> Case:
+def case_of(
+    files: Mapping[str, str], folder: Path, tests: Mapping[str, str], gold: bytes = b"", **recipe
+) -> InstallCase:
     repo = repo_of(files, folder)
-    return Case(
+    return InstallCase(
         instance_id="pypi__demo-1.1",
         recipe=recipe_of(**recipe),
         created_at=datetime(2023, 4, 18, tzinfo=UTC),

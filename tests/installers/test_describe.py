@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from installers.describe import LEGACY_BACKEND, describe, project_folder
-from installers.interface import Refusal, Rung
+from installers.interface import Refusal
 from installers.pythons import Python
 from miner.core.hashing import hash_of
 from miner.core.reasons import Reason
@@ -24,11 +24,6 @@ CREATED = datetime(2023, 5, 1, tzinfo=UTC)
 def recipe(paths="demo/__init__.py tests/test_a.py", created=CREATED, version=None, **files):
     tree = {name: textwrap.dedent(text).encode() for name, text in files.items()}
     return describe(tree, [*paths.split(), *tree], PYTHONS, created, ["tests/test_a.py"], version)
-
-
-def test_it_is_a_rung_of_the_ladder():
-    rung: Rung = describe
-    assert rung is describe
 
 
 def test_setuptools_with_setup_py_only():

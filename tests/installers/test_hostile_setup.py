@@ -94,11 +94,20 @@ def test_huge_files_reach_the_limit_of_the_disk(install) -> None:
     assert "disk" in fact.payload["detail"]
 
 
+def test_sparse_files_that_take_no_room_in_the_box_do_not_fill_the_host(install, workshop: Workshop) -> None:
+    fact = install(
+        "import os\nfor n in range(20):\n    os.truncate(os.open(f'/opt/env/{n}', os.O_CREAT | os.O_RDWR), 100 << 20)"
+    )
+    assert fact.outcome == "build-limit"
+    assert "disk" in fact.payload["detail"]
+    assert list(workshop.scratch.iterdir()) == []
+
+
 def test_network_outside_the_index_is_refused_and_named(install, workshop: Workshop) -> None:
     fact = install("import urllib.request\nurllib.request.urlopen('https://example.org/', timeout=20)")
     assert fact.outcome == "project-install-failed"
     assert fact.payload["denied"] == ["example.org:443"]
-    assert fact.network
+    assert not fact.network, "a hook that fails would fail again, whatever the index says"
 
 
 def test_network_by_address_does_not_exist(install, workshop: Workshop) -> None:

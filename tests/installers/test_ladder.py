@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from bench import BACKEND, NORMAL_ONLY, PROJECT, Known, case_of, new_file_patch, recipe_of
 
+from installers.health import needed_modules
 from installers.image import ensure_image
 from installers.ladder import Installed, build_requirements, environment_of, install, refusal_of
 from installers.workshop import Workshop
@@ -63,6 +65,18 @@ def test_refusals_of_other_stages_are_none_of_the_ladders() -> None:
 
 
 @pytest.mark.parametrize(
+    ("distribution", "top_level", "there", "needed"),
+    [
+        ("Zope.Interface", ("zope.interface", "helper"), ("helper",), ("zope.interface",)),
+        ("python-dateutil", ("dateutil", "gone", "_private"), ("dateutil", "_private"), ("dateutil",)),
+        ("typing_extensions", ("typing_extensions",), (), ("typing_extensions",)),
+    ],
+)
+def test_modules_that_must_be_importable(distribution: str, top_level, there, needed) -> None:
+    assert needed_modules(distribution, top_level, there) == needed
+
+
+@pytest.mark.parametrize(
     ("backend", "mode", "expected"),
     [
         ("setuptools.build_meta", BuildMode.EDITABLE, ("setuptools>=61", "wheel")),
@@ -78,8 +92,9 @@ def test_build_requirements_of_a_mode(backend: str, mode: BuildMode, expected: t
 
 @pytest.fixture
 def climb(workshop: Workshop, tmp_path: Path) -> Callable[..., Installed]:
-    def climb(files=PROJECT, tests=TESTS, gold=GOLD, known: Known | None = None, **recipe) -> Installed:
-        return install(workshop, (known or Known()).memo(), case_of(files, tmp_path, tests, gold, **recipe))
+    def climb(files=PROJECT, tests=TESTS, gold=GOLD, known=None, later=timedelta(), **recipe) -> Installed:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        return install(workshop, (known or Known()).memo(later), case_of(files, folder, tests, gold, **recipe))
 
     return climb
 
@@ -134,6 +149,43 @@ def results(workshop: Workshop, environment: Environment, gold: bytes | None) ->
     seen = run_tests(workshop.client, image, request, profile, workshop.blobs)
     report = workshop.blobs.get({**seen.blobs, **seen.logs}["events.jsonl"])
     return {result.nodeid: result.status.value for result in read_run(report).results}
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_refusal_that_a_later_attempt_made_good_is_not_asked_for_again(climb, workshop: Workshop, tmp_path) -> None:
+    known = Known()
+    found = climb(NORMAL_ONLY, known=known)
+    refused = [fact for fact in known.facts if not fact.ok]
+    assert [(fact.outcome, fact.network) for fact in refused] == [("project-install-failed", False)]
+    known.facts = [fact.model_copy(update={"network": True}) for fact in known.facts]  # as if the index had said no
+    before = len(known.facts)
+    nobody = replace(workshop, room=lambda: pytest.fail("an engine was asked for"))
+    again = install(nobody, known.memo(timedelta(hours=7)), case_of(NORMAL_ONLY, tmp_path / "again", TESTS, GOLD))
+    assert [fact.key for fact in again.facts] == [fact.key for fact in found.facts]
+    assert again.environment == found.environment
+    assert len(known.facts) == before
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_refusal_of_the_index_without_an_environment_is_asked_for_once_more(climb) -> None:
+    known = Known()
+    for hours, ordinals in ((0, [0]), (1, [0]), (7, [0, 1]), (14, [0, 1])):
+        climb(known=known, later=timedelta(hours=hours), requirements=("pytest==99",))
+        assert [fact.key.ordinal for fact in known.facts] == ordinals
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_helper_that_imports_does_not_make_up_for_a_broken_main_package(climb) -> None:
+    files = {**PROJECT, "src/demo/__init__.py": "import no_such_dependency\n", "src/helper.py": "one = 1\n"}
+    tests = {"tests/test_helper.py": "import helper\n\ndef test_one():\n    assert helper.one\n"}
+    found = climb(files, tests, b"", top_level=("demo", "helper"))
+    assert found.refusal is not None
+    assert found.refusal.outcome == "import-failed"
+    assert "no_such_dependency" in found.refusal.payload["detail"]
+    assert "helper" not in found.refusal.payload["detail"]
 
 
 @pytest.mark.docker

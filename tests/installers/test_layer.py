@@ -49,8 +49,12 @@ def export(path: Path, *, mtime: int, uid: int, order: int) -> Path:
 
 def test_two_exports_that_differ_in_times_owners_order_and_caches_have_one_digest(tmp_path: Path) -> None:
     blobs = BlobStore(str(tmp_path / "blobs"))
-    one = store(normalise(read_tar(export(tmp_path / "1.tar", mtime=1, uid=0, order=1)), "opt").values(), blobs)
-    two = store(normalise(read_tar(export(tmp_path / "2.tar", mtime=99, uid=1000, order=-1)), "opt").values(), blobs)
+    one = store(
+        normalise(read_tar(export(tmp_path / "1.tar", mtime=1, uid=0, order=1)), "opt").values(), blobs, tmp_path
+    )
+    two = store(
+        normalise(read_tar(export(tmp_path / "2.tar", mtime=99, uid=1000, order=-1)), "opt").values(), blobs, tmp_path
+    )
     assert one == two
     assert blobs.has(one.diff_id.removeprefix("sha256:"))
 
@@ -119,7 +123,7 @@ def test_folders_above_a_change_keep_their_owner_and_those_of_the_base_are_roots
     blobs = BlobStore(str(tmp_path / "blobs"))
     below = normalise([TarEntry("opt/env", "dir"), TarEntry("opt/env/lib", "dir")])
     changes = difference(below, normalise([*below.values(), entry("opt/env/lib/new", b"1")]))
-    layer = store(changes, blobs)
+    layer = store(changes, blobs, tmp_path)
     owners = {item.path: item.uid for item in read_tar(unpacked(layer, blobs, tmp_path))}
     assert owners == {"opt": 0, "opt/env": 1000, "opt/env/lib": 1000, "opt/env/lib/new": 1000}
 
@@ -175,7 +179,7 @@ def test_layer_over_layer_is_the_tree_that_was_exported(one: dict[str, bytes], t
 def test_stored_layer_is_read_back_and_a_damaged_one_is_a_fault(tmp_path: Path) -> None:
     blobs = BlobStore(str(tmp_path / "blobs"))
     tree = normalise([TarEntry("opt/e", "dir"), entry("opt/e/a", b"1"), TarEntry("opt/e/l", "symlink", link="a")])
-    layer = store(tree.values(), blobs)
+    layer = store(tree.values(), blobs, tmp_path)
     again = load(layer, blobs, tmp_path)
     assert difference(again, tree) == []
     assert {path: (item.kind, read(item)) for path, item in again.items()} == {
@@ -187,6 +191,6 @@ def test_stored_layer_is_read_back_and_a_damaged_one_is_a_fault(tmp_path: Path) 
 
 def test_whiteout_is_written_as_the_image_specification_says(tmp_path: Path) -> None:
     blobs = BlobStore(str(tmp_path / "blobs"))
-    layer = store([TarEntry("opt/env/gone", "whiteout")], blobs)
+    layer = store([TarEntry("opt/env/gone", "whiteout")], blobs, tmp_path)
     with tarfile.open(fileobj=io.BytesIO(blobs.get(layer.diff_id.removeprefix("sha256:")))) as tar:
         assert tar.getnames() == ["opt", "opt/env", "opt/env/.wh.gone"]

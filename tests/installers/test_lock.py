@@ -9,7 +9,7 @@ import pytest
 from bench import OWNER, Known, lock_request
 
 from installers.lock import exemptions, lock, packages, resolve
-from installers.workshop import Room, Workshop, as_of, explanation, index_trouble
+from installers.workshop import Room, Workshop, as_of
 from miner.core.errors import IndexUnreachable
 from miner.core.settings import Cutoff
 from miner.sandbox.network import egress
@@ -42,42 +42,6 @@ def test_dates_are_given_to_uv_in_utc() -> None:
 def test_pins_of_a_lock() -> None:
     text = "A_b==1.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:c==d\nc==2!1.0+x ; python_version < '3'\n"
     assert packages(text) == {"a-b": "1.0", "c": "2!1.0+x"}
-
-
-def test_explanation_is_uvs_own_and_has_nothing_that_changes_from_run_to_run() -> None:
-    log = "Resolved 1 package in {}\nerror: Failed to build x\n  cause: /cache/builds-v0/.tmp{}/a: at 0x7f{}\n"
-    first = explanation(log.format("12ms", "aB3dEf", "0123abcd"))
-    assert first == explanation(log.format("1.5s", "Zz9_xx", "fedc9876"))
-    assert first.startswith("error: Failed to build x\n  cause:")
-
-
-def test_explanation_without_an_error_of_uv_is_the_end_of_the_output() -> None:
-    assert explanation("a\n" * 2000 + "the end") == "... " + ("a\n" * 2000)[-1493:] + "the end"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "error: Request failed after 3 retries in 7.2s",
-        "error: Failed to fetch: `https://i/simple/a/`\n  cause: HTTP status server error (503 Service Unavailable)",
-        "error: Failed to download `a==1`\n  cause: error decoding response body",
-        "error: x\n  cause: HTTP status client error (429 Too Many Requests) for url (https://index/simple/a/)",
-    ],
-)
-def test_trouble_of_the_index_is_known_by_uvs_words(said: str) -> None:
-    assert index_trouble(said)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "error: No solution found\n  cause: Because a was not found in the package registry",
-        "error: Failed to build `a`\n         [stderr]\n         requests.exceptions: error sending request",
-        "",
-    ],
-)
-def test_failures_of_packages_are_no_trouble_of_the_index(said: str) -> None:
-    assert index_trouble(said) == ""
 
 
 @pytest.mark.docker

@@ -70,7 +70,7 @@ def demo(
     made = new_place("demo", "--config", str(CONFIG), *machine)
     ledger = made.ledger()
     ledger.close()
-    with created_containers(docker_client, ledger.id) as created:
+    with created_containers(docker_client, made.owner) as created:
         text = made.run("run", timeout=1200).stdout
     marks = {
         "the CA bundle": PLANTED_IN_THE_BUNDLE.strip(),
@@ -80,5 +80,6 @@ def demo(
         "the program's environment": sys.prefix.encode(),
         "the checkout": str(CHECKOUT / "miner").encode(),
         "the id of the ledger": ledger.id.encode(),
+        "the owner of its boxes": made.owner.encode(),
     }
-    return Demo(made, ledger.id, tuple(created), text, marks)
+    return Demo(made, made.owner, tuple(created), text, marks)

@@ -29,7 +29,7 @@ class Demo:
     """What the fixture made.
 
     Attributes:
-        owner: id of the ledger, the label of everything in the engine.
+        owner: label of everything that its runs make in the engine.
         created: names of the containers that the run has created.
         text: what it printed.
         marks: texts that say where and how the run was made, and must be nowhere in what it released.

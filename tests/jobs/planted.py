@@ -15,10 +15,10 @@ from miner.core.blobs import BlobStore
 from miner.core.hashing import hash_of
 from miner.core.memo import Emit, Memo
 from miner.core.records import Fact, Layer, Observation, Producer
-from miner.core.settings import Settings
+from miner.core.settings import Settings, base_packages
 from miner.jobs.context import Context
 from miner.jobs.monthly import mine
-from miner.sandbox.base_image import BaseImage, base_packages
+from miner.sandbox.base_image import BaseImage
 from miner.sandbox.base_tree import BUILDER
 from miner.sandbox.image_archive import ImageConfig
 
@@ -75,6 +75,11 @@ class _Canned(Memo):
         super().__init__(find, emit)
         self._blobs = blobs
         self._change = change
+
+    def patient(self) -> Memo:
+        other = _Canned(self._find, self._emit, self._blobs, self._change)
+        other.used = self.used
+        return other
 
     def measure(
         self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any], run: Callable[[], Observation]

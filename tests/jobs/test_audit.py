@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typer.testing import CliRunner, Result
 from world import options, pair, publish, settings
 
 from exporters.release import LOCK
-from miner.cli import app
+from miner.cli import app, why
 from miner.core.blobs import BlobStore
 from miner.core.ledger import Ledger
 from miner.core.reasons import Stage
@@ -81,9 +82,7 @@ def mined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mined]:
 
 def test_accepted_candidate_has_every_finding_and_fact_in_order(mined: Mined) -> None:
     text = mined.why("good")
-    assert text.startswith(
-        "pypi__good-1.1: accepted at validate\n  1 test failed before the gold patch and passed after"
-    )
+    assert text.startswith("pypi__good-1.1: accepted at export\n  1 test failed before the gold patch and passed after")
     stages = [line.split()[0] for line in text.split("\nfindings\n")[1].split("\n\n")[0].splitlines()]
     assert stages == sorted(stages, key=[str(stage) for stage in STAGES].index)
     kinds = [line.split()[1] for line in text.split("\nfacts\n")[1].splitlines() if not line.startswith("      ")]
@@ -108,6 +107,16 @@ def test_whole_log_is_printed_byte_for_byte(mined: Mined) -> None:
     log = _logs(mined, "still", "validate.after")["events"]
     for length in (12, 64):
         assert mined.call("why", IDS["still"], "--log", log[:length]).stdout_bytes == TERMINAL
+
+
+def test_whole_log_does_not_reach_a_terminal_with_what_aims_at_it(
+    mined: Mined, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = _logs(mined, "still", "validate.after")["events"]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    why(IDS["still"], log=log[:12], config=Path(mined.options[1]), overrides=mined.options[3::2])
+    shown = capsys.readouterr().out
+    assert shown == "\\x1b[31mE       assert 2 == -2\\x1b[0m caf\\udce9\ntests/test_double.py:9: AssertionError\n"
 
 
 def test_blob_that_is_not_of_the_candidate_or_not_one_is_refused(mined: Mined) -> None:

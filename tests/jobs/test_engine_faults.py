@@ -17,6 +17,7 @@ from installers.image import remove_image
 from miner.core.errors import DiskFull, DockerUnavailable, Interrupted
 from miner.core.records import State
 from miner.core.settings import Settings
+from miner.sandbox.interface import LABEL
 
 pytestmark = [pytest.mark.docker, pytest.mark.index]
 
@@ -52,9 +53,7 @@ def states(place: Place) -> dict[str, State]:
 
 
 def is_clean(client: docker.DockerClient, place: Place) -> bool:
-    ledger = place.ledger()
-    ledger.close()
-    return left_in_the_engine(client, ledger.id) == []
+    return left_in_the_engine(client, place.owner) == []
 
 
 def completes(client: docker.DockerClient, place: Place, undisturbed: Place, *known: str) -> None:
@@ -105,14 +104,29 @@ def test_engine_that_is_away_when_nothing_is_needed_of_it_is_not_missed(
     assert content(undisturbed.out) == before
 
 
+def test_what_a_killed_run_has_left_goes_with_the_next_one_even_if_that_measures_nothing(
+    docker_client: docker.DockerClient, undisturbed: Place, settings: Settings
+) -> None:
+    ledger = undisturbed.ledger()
+    ledger.begin_run("killed", "run", settings, {})
+    part = undisturbed.work / "scratch" / ledger.id / "tmp" / "part.tar"
+    ledger.close()
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"1")
+    docker_client.volumes.create(f"swe-miner-test-left-{undisturbed.owner}", labels={LABEL: undisturbed.owner})
+    before = undisturbed.facts()
+    undisturbed.run("run")
+    assert undisturbed.facts() == before
+    assert is_clean(docker_client, undisturbed)
+    assert not part.exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_while_tests_run_ends_the_run_within_seconds_and_leaves_nothing(
     number: signal.Signals, docker_client: docker.DockerClient, undisturbed: Place, before_the_tests: Place
 ) -> None:
-    ledger = before_the_tests.ledger()
-    ledger.close()
     process = before_the_tests.start("run")
-    wait_for_box(docker_client, ledger.id, "swe-miner-tests-")
+    wait_for_box(docker_client, before_the_tests.owner, "swe-miner-tests-")
     sent = time.monotonic()
     process.send_signal(number)
     output, _ = process.communicate(timeout=60)

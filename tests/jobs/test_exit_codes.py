@@ -62,6 +62,11 @@ WRONG = {
         ["-c", 'pairs=[{name="x-y", old="1", new="3"}, {name="X_y", old="2", new="3.0"}]'],
         "pairs: X_y 3.0 stands twice, after 1 and after 2",
     ),
+    "one-pair-twice": (
+        ["-c", 'pairs=[{name="x", old="1", new="3"}, {name="x", old="1", new="3", visibility="private"}]'],
+        "pairs: x 3 stands twice, with one visibility and another",
+    ),
+    "no-visibility": (["-c", 'pairs=[{name="x", old="1", new="2", visibility="secret"}]'], "pairs.0.visibility: "),
 }  # fmt: skip
 
 
@@ -172,6 +177,39 @@ def test_engine_that_does_not_run_ends_the_run_keeps_what_was_measured_and_rejec
     plant(settings(tmp_path, server, good))  # what the engine would have shown
     code, out, _ = call("run", "--json", *chosen)
     assert (code, json.loads(out)["tasks"]) == (0, 1)
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:pw@db.invalid/ledger", "sqlite+aiosqlite:///x.db", "no url"])
+def test_ledger_that_could_not_be_kept_to_one_writer_is_refused(
+    url: str, call: Call, server: IndexServer, tmp_path: Path
+) -> None:
+    for verb in (["run"], ["why", "x"], ["funnel"]):
+        code, _, err = call(*verb, *options(tmp_path, server, pair("none")), "-c", f"paths.ledger_url={url}")
+        assert code == 3
+        assert "paths.ledger_url: " in err
+        assert "pw" not in err
+
+
+def test_second_run_is_told_that_it_is_busy_however_the_ledger_is_named(
+    call: Call, server: IndexServer, tmp_path: Path
+) -> None:
+    other_name = ("-c", f"paths.ledger_url=sqlite+pysqlite:///{tmp_path / 'var' / 'ledger.sqlite3'}")
+    chosen = options(tmp_path, server, pair("none"))
+    assert call("run", *chosen)[0] == 0
+    with Ledger(settings(tmp_path, server).paths.ledger).exclusive():
+        assert call("run", *chosen, *other_name)[0] == 5
+
+
+def test_error_that_quotes_hostile_text_does_not_reach_the_terminal_with_it(
+    call: Call, server: IndexServer, tmp_path: Path
+) -> None:
+    code, _, err = call("why", "pypi__\x1b]0;owned\x07-1", *options(tmp_path, server, pair("none")))
+    assert code == 4
+    call("run", *options(tmp_path, server, pair("none")))
+    code, _, err = call("why", "pypi__\x1b]0;owned\x07-1", *options(tmp_path, server, pair("none")))
+    assert code == 2
+    assert "\\x1b]0;owned\\x07" in err
+    assert "\x1b" not in err
 
 
 @pytest.mark.parametrize(("where", "expected"), [("paths.work", 4), ("paths.blobs_url", 3), ("paths.release", 10)])

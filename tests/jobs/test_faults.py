@@ -21,6 +21,7 @@ from planted import plant
 from sqlalchemy import Engine, event
 from world import Pair, content, options, pair, publish, quiet_pair, settings
 
+from installers.pythons import load_pythons
 from miner.core.blobs import BlobStore
 from miner.core.errors import DiskFull, DockerUnavailable, IndexUnreachable, SweMinerError
 from miner.core.ledger import Ledger
@@ -32,6 +33,7 @@ from miner.crawlers.pypi import PypiSource
 from miner.jobs import monthly
 from miner.jobs.audit import why
 from miner.jobs.summary import Summary
+from validators.case import Reader
 
 
 @pytest.fixture
@@ -213,25 +215,36 @@ class TestBug:
         ledger.invalidate(why="lost", producer="installers.health")
         with pytest.raises(DockerUnavailable):
             run(chosen)
-        account = why(ledger, "pypi__pkga-1.1")
+        account = why(ledger, Reader(BlobStore(chosen.paths.blobs), load_pythons()), "pypi__pkga-1.1")
         assert (account.decision.state, account.decision.stage) == (State.FAULTED, "install")
         kinds = ["source.look_up", "source.extract", "install.lock", "install.env", "install.lock", "install.project"]
         assert [fact.kind for fact in account.facts] == kinds
         assert [met.reason for met in account.faults] == ["docker-unavailable"]
 
-    @pytest.mark.parametrize("what", ["missing", "damaged"])
-    def test_blob_that_is_lost_is_a_fault_of_its_candidates_alone(
-        self, what: str, server: IndexServer, tmp_path: Path
-    ) -> None:
+    def test_blob_that_is_damaged_is_a_fault_of_its_candidates_alone(self, server: IndexServer, tmp_path: Path) -> None:
         chosen = settings(tmp_path, server, *quiet_pairs(server, "ab"))
         run(chosen)
         [fact] = [one for one in ledger_of(chosen).facts_of("pypi__pkgb-1.1") if one.key.kind == "source.extract"]
         [file] = (tmp_path / "var" / "blobs").rglob(f"{fact.blobs['diff']}*")
-        file.unlink() if what == "missing" else file.write_bytes(b"\0" * 50)
+        file.write_bytes(b"\0" * 50)
         summary = run(chosen)
         assert states(summary)["pypi__pkga-1.1"] == REJECTED
         assert states(summary)["pypi__pkgb-1.1"] == (State.FAULTED, Reason.INTERNAL_ERROR)
         assert fact.blobs["diff"] in summary.decisions[1].sentence
+        ledger_of(chosen).invalidate(why="damaged", producer="pypi.extract", subject="pypi__pkgb-1.1")
+        assert states(run(chosen))["pypi__pkgb-1.1"] == REJECTED
+
+    def test_fact_whose_blob_is_gone_is_measured_again(self, server: IndexServer, tmp_path: Path) -> None:
+        chosen = settings(tmp_path, server, *quiet_pairs(server, "ab"))
+        first = run(chosen)
+        [fact] = [one for one in ledger_of(chosen).facts_of("pypi__pkgb-1.1") if one.key.kind == "source.extract"]
+        [file] = (tmp_path / "var" / "blobs").rglob(f"{fact.blobs['diff']}*")
+        file.unlink()
+        again = run(chosen)
+        assert (again.measured, states(again)) == (1, states(first))
+        facts = [one for one in ledger_of(chosen).facts_of("pypi__pkgb-1.1") if one.key.kind == "source.extract"]
+        assert [(one.key.ordinal, one.blobs) for one in facts] == [(0, fact.blobs), (1, fact.blobs)]
+        assert run(chosen).measured == 0
 
 
 class TestSignals:
@@ -301,10 +314,10 @@ def source(chosen: Settings, **errors: Exception) -> PypiSource:
     """The real source, which raises when it comes to extract one of these packages."""
 
     class Broken(PypiSource):
-        def extract(self, item: ReleasePair, looked_up: Mapping[str, Any]) -> Observation:
+        def extract(self, item: ReleasePair, looked_up: Mapping[str, Any], logs: Mapping[str, str]) -> Observation:
             if item.name in errors:
                 raise errors[item.name]
-            return super().extract(item, looked_up)
+            return super().extract(item, looked_up, logs)
 
     work = chosen.paths.work
     index = IndexClient(chosen.index, work / "downloads")

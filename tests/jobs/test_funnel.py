@@ -62,8 +62,8 @@ def test_the_order_of_decisions_does_not_matter(found: list[Decision], random: o
 
 
 def test_a_decision_at_a_stage_that_is_none_of_mining_is_refused_and_not_dropped() -> None:
-    with pytest.raises(ValueError, match="stopped at export"):
-        funnel([stopped(State.REJECTED, Stage.EXPORT, Reason.SECRET_FOUND)])
+    with pytest.raises(ValueError, match="stopped at infrastructure"):
+        funnel([stopped(State.REJECTED, Stage.INFRASTRUCTURE, Reason.SECRET_FOUND)])
 
 
 def test_no_candidates_are_an_empty_funnel() -> None:

@@ -113,7 +113,7 @@ def test_remeasure_measures_exactly_that_again_and_finds_it_the_same(world: Worl
 
 
 def test_remeasure_shows_what_changed(world: World) -> None:
-    world.server.release("quiet", "1.1", archive=b"PK", filename="quiet-1.1-py3-none-any.whl")
+    world.server.release("quiet", "1.1", archive=b"", filename="Quiet-1.1.tar.gz")  # which is taken instead
     correction.invalidate(world.settings, why="a bug", producer="pypi.look_up", subject=QUIET)
     found = correction.remeasure(world.settings, quiet=True)
     assert [(one.subject, one.kind, one.same) for one in found.changes] == [(QUIET, "source.look_up", False)]

@@ -80,9 +80,7 @@ def check_end(client: docker.DockerClient, place: Place, whole: Place) -> None:
         assert names(place, name) == names(whole, name)
     assert {name for name in names(place, "scratch") if "/" in name} == set()
     assert [name for name in names(place, "blobs") if len(name) > 2 and not name.endswith(".zst")] == []
-    ledger = place.ledger()
-    ledger.close()
-    assert left_in_the_engine(client, ledger.id) == []
+    assert left_in_the_engine(client, place.owner) == []
 
 
 def names(place: Place, folder: str) -> set[str]:
@@ -117,12 +115,6 @@ def test_run_that_is_stopped_again_and_again_comes_to_the_same_end(
         known = check_facts(place, known, ended.text)
         assert ended.code in (0, Interrupted.exit_code), ended.text
         assert ended.seconds < MAX_STOP_S
-        assert left_in_the_engine(docker_client, owner_of(place)) == []
+        assert left_in_the_engine(docker_client, place.owner) == []
     place.run("run")
     check_end(docker_client, place, whole)
-
-
-def owner_of(place: Place) -> str:
-    ledger = place.ledger()
-    ledger.close()
-    return ledger.id

@@ -116,7 +116,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
             looked_up = source.look_up(item)
             note(source.look_up_producer, name, looked_up)
             if looked_up.outcome == "ok":
-                note(source.extract_producer, name, source.extract(item, looked_up.payload))
+                note(source.extract_producer, name, source.extract(item, looked_up.payload, looked_up.logs))
     return found
 
 

@@ -63,8 +63,18 @@ ACCOUNT = Account(
         Finding(
             rule="fail-to-pass", stage=Stage.VALIDATE, outcome="fail", value=0, code=Reason.FAILS_AFTER, detail="no"
         ),
+        Finding(
+            rule="no-pass-to-fail",
+            stage=Stage.VALIDATE,
+            outcome="fail",
+            value=1,
+            code=Reason.PASS_TO_FAIL,
+            detail="1 test broke",
+            evidence=(Evidence(blob="c" * 64, excerpt="E       KeyError\nE       at all"),),
+        ),
         Finding(rule="none-vanished", stage=Stage.VALIDATE, outcome="unmeasured"),
     ),
+    notes=("Python 3.11 was released after the change", "pytest option left out: --cov=x (plug-in \x1b is missing)"),
     facts=(
         Seen(
             id="f" * 64,

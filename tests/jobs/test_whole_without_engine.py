@@ -19,7 +19,7 @@ from miner.core.errors import DockerUnavailable, LedgerError, ReleaseError
 from miner.core.ledger import Ledger
 from miner.core.reasons import Reason
 from miner.core.records import Observation
-from miner.core.settings import Settings
+from miner.core.settings import Settings, configs_dir
 from miner.jobs import monthly, release
 from miner.jobs.summary import Summary
 
@@ -155,6 +155,21 @@ class TestRebuild:
     def test_does_not_look_at_the_policy_of_today(self, released: Settings, world: World, tmp_path: Path) -> None:
         strict = world.settings(tmp_path, policy__min_fail_to_pass=9, release__name="another")
         release.rebuild(strict, tmp_path / "kept" / LOCK, tmp_path / "again")
+        assert files(tmp_path / "again") == files(tmp_path / "kept")
+
+    def test_takes_the_interpreters_of_the_lock_and_not_those_that_came_since(
+        self, released: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        later = tmp_path / "configs"
+        shutil.copytree(configs_dir(), later)
+        with (later / "pythons.toml").open("a") as file:
+            file.write('[[python]]\nversion = "3.12"\nexecutable = "/usr/bin/python3.12"\n')
+            file.write("released = 2023-10-02\nend_of_life = 2028-10-31\n")
+        before = released.hash
+        for module in ("miner.core.settings", "installers.pythons"):
+            monkeypatch.setattr(f"{module}.configs_dir", lambda: later)
+        assert released.hash != before
+        release.rebuild(released, tmp_path / "kept" / LOCK, tmp_path / "again")
         assert files(tmp_path / "again") == files(tmp_path / "kept")
 
     def test_names_the_fact_that_a_ledger_does_not_have(self, released: Settings, world: World, tmp_path: Path) -> None:

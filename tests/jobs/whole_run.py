@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from miner.cli import app
 from miner.core.ledger import Ledger
 from miner.sandbox.interface import LABEL
+from miner.sandbox.janitor import owner_of
 
 SWE_MINER = Path(sys.executable).with_name("swe-miner")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -49,6 +50,13 @@ class Place:
 
     def ledger(self) -> Ledger:
         return Ledger(f"sqlite:///{self.work / 'ledger.sqlite3'}")
+
+    @property
+    def owner(self) -> str:
+        """On whose behalf its runs make things in the engine."""
+        ledger = self.ledger()
+        ledger.close()
+        return owner_of(ledger.id, self.work)
 
     def command(self, *arguments: str) -> list[str]:
         paths = (f"paths.work={self.work}", f"paths.release={self.out}")

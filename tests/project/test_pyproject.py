@@ -1,5 +1,9 @@
 """pyproject.toml: standard tables, PEP 735 groups and the tables of the build tools."""
 
+import time
+import tomllib
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,6 +156,39 @@ def test_settings_of_tools_alone_make_no_project():
     assert not facts("[tool.black]\nline-length = 3\n").installable
     assert facts("[tool.poetry]\nname = 'x'\n").installable
     assert facts("[tool.black]\n", setup__cfg="[metadata]\nname = x\n").installable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + ".a" * 400_000 + " = 1",
+        "[a" + " . a" * 200_000 + "]",
+        "x = {" + '"\\""' + '."\\""' * 100_000 + " = 1}",
+        "'\u2028'" + ".'\u2028'" * 100_000 + " = 1",
+        "".join(f"[b{number}" + ".a" * 60 + "]\n" for number in range(7000)),
+        "a = " + "1" * 5000,
+    ],
+    ids=["dotted", "header", "quoted", "line-separators", "many", "digits"],
+)
+def test_toml_that_takes_long_to_parse_is_unreadable(text):
+    started = time.monotonic()
+    assert "is not valid TOML" in facts(text).unreadable
+    assert time.monotonic() - started < 3.0
+
+
+def test_dots_that_are_in_no_key_are_no_matter():
+    needs = ", ".join(f'"p{number}>=1.2.3"' for number in range(50))
+    text = f'[project]\nname = "x"\ndescription = "{"A. Few. Words. " * 4}{"." * 90}"\ndependencies = [{needs}]\n'
+    assert len(facts(text).runtime) == 50
+
+
+def test_a_file_is_parsed_once(monkeypatch):
+    text = "[project]\nname = 'parsed-once'\n"
+    seen = []
+    loads = tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda given: seen.append(given) or loads(given))
+    assert facts(text).name == facts(text).name == "parsed-once"
+    assert seen == [text]
 
 
 def test_invalid_toml_is_unreadable():

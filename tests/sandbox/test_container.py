@@ -24,7 +24,7 @@ from miner.core.settings import Limits, Settings
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.container import DockerBox, sandbox_container
 from miner.sandbox.counters import parse_counters
-from miner.sandbox.janitor import clean
+from miner.sandbox.janitor import clean, owner_of
 from miner.sandbox.profile import Profile, container_options, profile_of
 from miner.sandbox.stream import Capture, Frames
 from miner.sandbox.tars import first_regular_file, tar_of
@@ -245,6 +245,15 @@ def test_image_that_does_not_exist_is_a_fault_and_leaves_nothing(
     with pytest.raises(InfrastructureFault), sandbox_container(docker_client, "swe-miner/none:none", profile, "x"):
         pass
     assert not names_of(docker_client, f"{OWNER}-noimage")
+
+
+def test_copy_of_a_ledger_in_another_folder_has_another_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, copy = tmp_path / "var", tmp_path / "copy"
+    assert owner_of("ledger", one) != owner_of("ledger", copy)
+    assert owner_of("ledger", one) != owner_of("other", one)
+    monkeypatch.chdir(tmp_path)
+    assert owner_of("ledger", Path("var")) == owner_of("ledger", one)
+    assert str(tmp_path) not in owner_of("ledger", one)
 
 
 @pytest.mark.docker

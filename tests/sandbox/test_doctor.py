@@ -86,6 +86,27 @@ def test_ca_bundle_that_is_not_there_is_named() -> None:
     assert "/nonexistent.pem" in check.detail
 
 
+@pytest.mark.parametrize("status", [200, 500])
+def test_login_of_the_index_is_not_shown(status: int) -> None:
+    with index(status) as settings:
+        named = settings.model_copy(update={"url": str(settings.url).replace("//", "//me:s3cret@")})
+        found = [doctor.check_index(named), doctor.check_way_out(named)]
+    assert found[0].ok is (status == 200)
+    assert has_next_step(found[1])
+    assert "s3cret" not in str(found)
+
+
+def test_proxy_of_the_environment_that_boxes_cannot_use_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Index(url="https://index.test/simple/")
+    monkeypatch.setenv("https_proxy", "http://me:s3cret@127.0.0.1:3128")
+    assert has_next_step(doctor.check_way_out(settings))
+    monkeypatch.setenv("https_proxy", "http://me:s3cret@proxy.test:3128")
+    check = doctor.check_way_out(settings)
+    assert check.ok
+    assert "proxy.test:3128" in check.detail
+    assert "s3cret" not in check.detail
+
+
 def test_without_an_engine_everything_else_is_still_looked_at(tmp_path: Path) -> None:
     with index() as reachable:
         settings = load_settings(environ={}).model_copy(
@@ -130,7 +151,7 @@ def test_without_base_image_and_builder_there_is_advice(tmp_path: Path, monkeypa
     ("says", "ok"),
     [
         ("echo git version 2.39.5", True),
-        ("echo git version 2.11.0", False),
+        ("echo git version 2.31.8", False),
         ("echo nonsense", False),
         ("exit 1", False),
     ],

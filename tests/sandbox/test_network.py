@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import ssl
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +21,7 @@ from miner.core.errors import ConfigError, IndexUnreachable, InfrastructureFault
 from miner.core.settings import Limits, Settings
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.container import DockerBox, sandbox_container
+from miner.sandbox.engine import connect
 from miner.sandbox.network import UV, DockerEgress, egress, pair_of
 from miner.sandbox.profile import hardening, profile_of
 from miner.sandbox.proxy.rules import Denied, check_hello, is_inside, parse
@@ -323,15 +326,15 @@ for attempt in (
     except OSError:
         out.append("no")
 s = socket.socket(socket.AF_UNIX); s.connect(socket_path)
-s.sendall(b"LANE some-other-box\\nCONNECT example.org:443 HTTP/1.1\\r\\n\\r\\n")
-print(out, s.recv(100).split(b"\\r\\n")[0])
+s.sendall(b"LANE some-other-box " + b"0" * 32 + b"\\nCONNECT example.org:443 HTTP/1.1\\r\\n\\r\\n")
+print(out, s.recv(100))
 """
 
 
 @pytest.mark.docker
 def test_there_is_no_way_around_the_proxy(box: DockerBox) -> None:
     result = box.run(["python3", "-c", _AROUND])
-    assert result.text == f"{['no'] * 6} b'HTTP/1.1 403 Forbidden'\n"
+    assert result.text == f"{['no'] * 6} b''\n"
     assert box.run(["ls", "/sys/class/net"]).text == "lo\n"
 
 
@@ -346,14 +349,51 @@ def test_many_connections_at_once_neither_break_nor_block_the_proxy(
     box: DockerBox, way: DockerEgress, mirror: str
 ) -> None:
     script = (
-        "import socket\nopen_ones = []\nfor _ in range(600):\n"
+        "import re, socket\nopen_ones = []\n"
+        "lane = re.search(rb'socket\\0([^\\0]+)', open('/proc/1/cmdline', 'rb').read())[1]\nfor _ in range(600):\n"
         "  s = socket.socket(socket.AF_UNIX); s.settimeout(1)\n"
-        "  try: s.connect('/opt/swe-miner/egress/open/socket'); s.sendall(b'LANE flood\\nCONNECT ')\n"
+        "  try: s.connect('/opt/swe-miner/egress/open/socket'); s.sendall(b'LANE ' + lane + b'\\nCONNECT ')\n"
         "  except OSError: break\n  open_ones.append(s)\nprint(len(open_ones) > 200)"
     )
     assert box.run(["python3", "-c", script]).text == "True\n"
     assert "GNU" in box.run(["python3", "-c", _FETCH, f"http://{mirror}:8000/GPL-3"]).text
-    assert any("connections at once" in event.why for event in way.denied("flood"))
+    assert any("connections at once" in event.why for event in way.denied(box.name))
+
+
+_LOOK = "tr '\\0' '\\n' < /proc/1/environ; cat /proc/*/cmdline; grep -rsa --exclude=uv . /opt/swe-miner /home"
+
+
+@pytest.mark.docker
+def test_proxies_of_the_operator_and_their_logins_are_in_no_box(
+    docker_client: docker.DockerClient,
+    base_image: BaseImage,
+    settings: Settings,
+    mirror: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    login = f"http://me:s3cret@{mirror}:8000"
+    proxies = {"httpProxy": login, "httpsProxy": login, "noProxy": "planted.test"}
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": {"default": proxies}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("HTTPS_PROXY", login)
+    monkeypatch.setenv("no_proxy", "")
+    client = connect(settings.docker)
+    assert client.api._proxy_configs.http == login  # the SDK has read what was planted
+    profile = profile_of(settings, LIMITS, owner=OWNER)
+    with closing(client), egress(client, base_image.image, ["index.test"], settings, owner=OWNER) as way:
+        for network in (None, way):
+            with sandbox_container(client, base_image.image, profile, "proxies", network) as box:
+                seen = box.run(["sh", "-c", f"env; {_LOOK}"]).text
+                assert "PYTHONHASHSEED" in seen
+                assert "planted.test" not in seen
+                assert "s3cret" not in seen
+                assert base64.b64encode(b"me:s3cret").decode() not in seen
+                if network is None:
+                    assert "HTTP_PROXY" not in seen
+                    continue
+                box.run(["python3", "-c", _FETCH, "https://index.test/"])  # the mirror is no proxy, and says so
+                assert "501" in way.failed(box.name)[0].why
 
 
 @pytest.mark.docker

@@ -19,7 +19,7 @@ from miner.core.records import (
     State,
 )
 from miner.core.settings import Policy
-from validators.decide import decide, gate
+from validators.decide import decide
 from validators.interface import Case, Fault, Negative
 from validators.rules import RULES, evaluate
 from validators.verdict import verdict
@@ -120,11 +120,10 @@ def test_steps_before_a_negative_observation_are_done_and_those_behind_it_unmeas
         ({"statement": "Fix a bug."}, Reason.STATEMENT_TOO_SHORT, 10),
     ],
 )
-def test_gate_rejects_before_anything_is_installed(changes, code, value):
+def test_what_the_policy_forbids_is_rejected_before_anything_is_installed(changes, code, value):
     findings = evaluate(Case(instance_id="x", candidate=candidate(**changes)), POLICY)
-    stopped = gate(findings)
-    assert stopped is not None
-    assert (stopped.code, stopped.value) == (code, value)
+    failed = next(found for found in findings if found.outcome == "fail")
+    assert (failed.code, failed.value, failed.stage) == (code, value, Stage.SCREEN)
     assert decide("x", findings).code is code
 
 
@@ -132,12 +131,14 @@ def test_gate_rejects_before_anything_is_installed(changes, code, value):
     "changes", [{"gold_files": ("a", "b", "c")}, {"patch": "+\n" * 10}, {"statement": "x" * 20}], ids=str
 )
 def test_values_at_their_limit_pass(changes):
-    assert gate(evaluate(Case(instance_id="x", candidate=candidate(**changes)), POLICY)) is None
+    decision = decide("x", evaluate(Case(instance_id="x", candidate=candidate(**changes)), POLICY))
+    assert (decision.state, decision.stage) == (State.PENDING, Stage.INSTALL)
 
 
-def test_failure_of_a_later_stage_is_not_the_gates():
+def test_failure_of_a_later_stage_is_rejected_at_that_stage():
     failed = Case(instance_id="x", candidate=candidate(), negatives=(Negative(code=Reason.LOCK_FAILED),))
-    assert gate(evaluate(failed, POLICY)) is None
+    decision = decide("x", evaluate(failed, POLICY))
+    assert (decision.state, decision.stage) == (State.REJECTED, Stage.INSTALL)
 
 
 def test_accepted_with_the_counts_of_both_sides():

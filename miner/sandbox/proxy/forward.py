@@ -1,7 +1,7 @@
 """Inside a box: hands connections to 127.0.0.1 on to the proxy's UNIX socket.
 
-`python3 forward.py SOCKET LANE PORT` serves; `python3 forward.py PORT` waits until that is so. It guards nothing: a
-program in the box may as well talk to the socket itself, and gets the same answers.
+`python3 forward.py SOCKET LANE PORT` serves (LANE is one argument, `name tag`); `python3 forward.py PORT` waits until
+that is so. It guards nothing: a program in the box may as well talk to the socket itself, and gets the same answers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 
-MAX_CONNECTIONS = 256
+MAX_CONNECTIONS = 128  # as many as the proxy serves for a lane
 CHUNK = 65536
 
 

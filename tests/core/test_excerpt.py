@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validators.excerpt import MAX_LINES, error_excerpt
+from miner.core.excerpt import MAX_LINES, error_excerpt, explanation, last_error
 
 UV_NO_SOLUTION = """\
 Using CPython 3.11.9 interpreter at: /usr/bin/python3.11
@@ -99,6 +99,30 @@ def test_cause_is_found_and_noise_is_not(log, wanted, unwanted):
     for text in wanted:
         assert text in excerpt
     assert unwanted not in excerpt
+
+
+def test_explanation_is_uvs_own_and_has_nothing_that_changes_from_run_to_run():
+    log = "Resolved 1 package in {}\nerror: Failed to build x\n  cause: /cache/builds-v0/.tmp{}/a: at 0x7f{}\n"
+    first = explanation(log.format("12ms", "aB3dEf", "0123abcd"))
+    assert first == explanation(log.format("1.5s", "Zz9_xx", "fedc9876"))
+    assert first.startswith("error: Failed to build x\n  cause:")
+
+
+def test_explanation_without_an_error_of_uv_is_the_excerpt_without_times_and_names_of_temporary_files():
+    assert "use_2to3 is invalid" in explanation(PIP)
+    assert explanation("ERROR: /tmp/pip-x1/a.py broke after 3.2s\n") == "ERROR: /tmp/tmp/a.py broke after some time"
+
+
+def test_endless_explanation_keeps_its_end():
+    assert explanation("error: " + "a " * 5000 + "the end").endswith("a the end")
+    assert len(explanation("error: " + "a " * 5000)) < 1600
+
+
+def test_last_error_is_pytests_own_line_or_the_last_one():
+    assert last_error(PYTEST + "\nend\n") == "+ b"
+    assert last_error("E   ModuleNotFoundError: No module named 'x'\n\n") == "ModuleNotFoundError: No module named 'x'"
+    assert last_error("a\n\nb\n") == "b"
+    assert last_error(" \n") == ""
 
 
 def test_last_traceback_counts():

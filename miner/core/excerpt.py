@@ -1,4 +1,4 @@
-"""The few lines of a log that say what went wrong.
+"""What a log says about a failure: a few lines for people, a sentence's worth that is the same in every run.
 
 Logs of installers and tests end in summaries; the cause stands somewhere above. The lines are found by the forms that
 pytest (`E   `), Python (`Traceback`), pip and uv (boxes and `error:`), compilers and the kernel give to errors.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 MAX_LINES = 12
+_MAX_CHARS = 1500
 _MAX_WIDTH = 400
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PYTEST = re.compile(r"^E( {2,}|$)")
@@ -22,6 +23,38 @@ _ERROR = re.compile(
     r"|No solution found|ModuleNotFoundError|ImportError|No matching distribution|Could not find a version"
     r"|unrecognized arguments|Fatal Python error|Segmentation fault|MemoryError|No space left on device|^Killed$"
 )
+_VOLATILE = (
+    (re.compile(r"\.tmp\w{6}"), ".tmp"),
+    (re.compile(r"/tmp/[\w.-]+"), "/tmp/tmp"),  # noqa: S108 - a pattern, not a path of ours
+    (re.compile(r"\b0x[0-9a-f]{6,}\b"), "0x"),
+    (re.compile(r"\b\d+(\.\d+)?m?s\b"), "some time"),
+)
+
+
+def explanation(log: str) -> str:
+    """Return what a log says about a failure, without what changes from run to run: it is content of facts.
+
+    uv ends with `error: ...` and its causes, which are taken whole; of other output the excerpt must do.
+    """
+    found = log.rfind("\nerror: ") + 1
+    said = log[found:] if found or log.startswith("error: ") else error_excerpt(log)
+    return _steady(said)
+
+
+def last_error(text: str) -> str:
+    """Return pytest's last line about an error (`E   ModuleNotFoundError: ...`), or the last line of all; steady."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    marked = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return _steady([*lines[-1:], *marked][-1]) if lines else ""
+
+
+def _steady(said: str) -> str:
+    """Take out what changes from run to run, and the beginning of what is too long."""
+    said = _ANSI.sub("", said)
+    for pattern, steady in _VOLATILE:
+        said = pattern.sub(steady, said)
+    said = said.strip()
+    return said if len(said) <= _MAX_CHARS else f"... {said[-_MAX_CHARS:]}"
 
 
 def error_excerpt(log: str, max_lines: int = MAX_LINES) -> str:
