@@ -156,7 +156,10 @@ class _Meter:
 @contextmanager
 def _unpacked(path: Path, suffix: str, meter: _Meter) -> Iterator[IO[bytes]]:
     """Undo the outer compression to its very end, so that its checksum is checked too."""
-    with tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(path.parent)) as plain, _OPENERS[suffix](path) as packed:
+    with (
+        tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(path.parent)) as plain,
+        _OPENERS[suffix](path) as packed,
+    ):
         while chunk := packed.read(1 << 16):
             plain.write(chunk)
             meter.unpacked(plain.tell())

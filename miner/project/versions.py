@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from packaging.markers import UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -47,6 +48,6 @@ def requirement_of(text: str) -> Requirement:
     if requirement.marker is not None:
         try:
             requirement.marker.evaluate({"extra": ""})
-        except ValueError as error:
+        except (ValueError, UndefinedEnvironmentName) as error:
             raise InvalidRequirement(f"its marker cannot be evaluated: {error}") from error
     return requirement

@@ -197,6 +197,24 @@ def test_unreadable_declaration_is_a_refusal(files):
     assert found.detail.startswith(next(iter(files)))
 
 
+def test_numbers_without_end_and_markers_without_sense_are_noted_and_left_out():
+    endless = "1" * 5000
+    files = {
+        "pyproject.toml": f"[project]\nname = 'demo'\nversion = '{endless}'\nrequires-python = '>={endless}'\n"
+        f'dependencies = ["a>={endless}", "b", "c; python_version > \'{endless}\'", "d; os_name ~= \'posix\'"]\n'
+        f"[tool.poetry.dependencies]\ne = '^{endless}'\n",
+        "setup.cfg": f"[options]\ntests_require = x>={endless}\n",
+        "setup.py": f"setup(name='demo', version='%s' % {hex(10**5000)}, setup_requires=['y>={endless}'])\n",
+        "PKG-INFO": f"Name: demo\nVersion: {endless}\n",
+    }
+    found = recipe(version=endless, **files)
+    assert isinstance(found, Recipe)
+    assert {"b", "pytest"} <= set(found.requirements)
+    assert not any(endless in line for line in found.requirements + found.build_requirements)
+    assert not any("os_name" in line for line in found.requirements)
+    assert found.version_hint is None
+
+
 FILES = {
     "pyproject.toml": "project.name='x'\nproject.optional-dependencies.test=['a','b>1']\ndependency-groups.dev=['c']\n",
     "setup.cfg": "[options]\ninstall_requires =\n  d\n[tool:pytest]\naddopts = -ra\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import given
@@ -96,6 +97,15 @@ def test_direct_url_of_a_wheel_is_dropped_and_of_a_folder_is_kept() -> None:
         ]
     )
     assert set(tree) == {"b.dist-info/direct_url.json"}
+
+
+def test_notes_of_an_installer_that_are_too_large_to_read_are_left_alone() -> None:
+    def huge() -> BinaryIO:
+        raise AssertionError("it was read")
+
+    names = ("a.dist-info/RECORD", "a.dist-info/direct_url.json")
+    tree = normalise([TarEntry(name, "file", 0o644, content=huge, size=1 << 30) for name in names])
+    assert set(tree) == set(names)
 
 
 def test_hard_links_become_files_of_their_own() -> None:

@@ -25,6 +25,7 @@ PYTHONS = tuple(
         (">=2.7,<2.8 || >=3.5,<3.6", "3.11", False),
         ("==3.11.*", "3.11", True),
         ("nonsense", "3.11", True),
+        (">=" + "1" * 5000, "3.11", True),
     ],
 )
 def test_admits(requires, version, expected):

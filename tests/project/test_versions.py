@@ -25,6 +25,8 @@ def test_a_number_that_python_does_not_read_is_no_version() -> None:
 def test_a_marker_that_compares_in_vain_makes_no_requirement() -> None:
     with pytest.raises(InvalidRequirement, match="cannot be evaluated"):
         requirement_of("x; os_name ~= 'posix'")
+    with pytest.raises(InvalidRequirement, match="cannot be evaluated"):
+        requirement_of("x; 'a' in extras")
 
 
 def test_ordinary_ones_are_read() -> None:
