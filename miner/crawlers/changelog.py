@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from miner.core.records import Record
+from miner.project.versions import version_of
 
 _STEM = re.compile(
     r"^(?:changes?|change[-_ ]?logs?|history|news|release[-_ ]?notes?|releases?|what'?s[-_ ]?new"
@@ -134,13 +135,8 @@ def _rank(path: str) -> tuple[bool, int, str]:
 
 
 def _versions(text: str) -> list[Version]:
-    found = []
-    for token in _TOKEN.findall(text):
-        try:
-            found.append(Version(token))
-        except InvalidVersion:  # "1.2.3-2024": a date glued to a version
-            continue
-    return found
+    found = map(version_of, _TOKEN.findall(text))
+    return [version for version in found if version is not None]  # "1.2.3-2024" is none: a date glued to a version
 
 
 def _is_about(title: str, wanted: Version) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import requests
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 from pypi_simple import (
     ACCEPT_JSON_ONLY,
     DistributionPackage,
@@ -44,6 +44,7 @@ from miner.core.records import Record, SourceFile
 from miner.core.settings import Index
 from miner.crawlers.archive import SUFFIXES, suffix_of
 from miner.crawlers.interface import Refused
+from miner.project.versions import version_of
 
 _MAX_WAIT_S = 30.0
 _GONE = frozenset({404, 410})
@@ -73,11 +74,11 @@ class ProjectFiles(Record):
 
     def of_version(self, version: Version) -> tuple[IndexFile, ...]:
         """Return the files of one version, by the rules of PEP 440."""
-        return tuple(file for file in self.files if _version(file) == version)
+        return tuple(file for file in self.files if version_of(file.version) == version)
 
     def versions(self) -> tuple[Version, ...]:
         """Return the versions that have a file, in order."""
-        return tuple(sorted({version for file in self.files if (version := _version(file)) is not None}))
+        return tuple(sorted({version for file in self.files if (version := version_of(file.version)) is not None}))
 
 
 class _Transient(Exception):
@@ -290,13 +291,6 @@ def _index_file(package: DistributionPackage) -> IndexFile:
         yanked=package.is_yanked,
         requires_python=package.requires_python,
     )
-
-
-def _version(file: IndexFile) -> Version | None:
-    try:
-        return Version(file.version or "")
-    except InvalidVersion:
-        return None
 
 
 def _sha256(path: Path) -> str:

@@ -135,6 +135,13 @@ def test_a_version_in_prose_in_code_or_in_a_table_is_no_heading() -> None:
         assert find_statement({"CHANGES.md": text}, {"CHANGES.md": text}, "1.2.3") is None
 
 
+def test_a_number_without_end_is_no_version() -> None:
+    text = f"{'1' * 5000}\n====\n\n* no\n\n1.1\n===\n\n* a fix\n"
+    found = find_statement({"CHANGES.rst": text}, {}, "1.1")
+    assert found is not None
+    assert "a fix" in found.text
+
+
 def test_an_empty_section_is_no_statement_and_the_next_one_counts() -> None:
     assert found("## 1.2.3\n\n## 1.2.2\n\n- old\n") is None
     statement = find_statement({"CHANGES.md": "## 1.2.3\n", "docs/changes.rst": "1.2.3\n-----\n\n- new\n"}, {}, "1.2.3")

@@ -78,7 +78,12 @@ class Machine:
 def machine(client: docker.DockerClient, row: Row, user: str | None = None) -> Iterator[Machine]:
     name = f"swe-miner-test-consumer-{secrets.token_hex(4)}"
     container = client.containers.run(
-        row["image"], ["tail", "-f", "/dev/null"], name=name, detach=True, network_mode="none"
+        row["image"],
+        ["tail", "-f", "/dev/null"],
+        name=name,
+        detach=True,
+        network_mode=row["network"],
+        environment=row["test_env"],
     )
     try:
         yield Machine(container, row, user)
