@@ -125,8 +125,10 @@ class Context:
         )
 
     def _open(self) -> tuple[BaseImage, Room]:
-        """Return what is in the engine; the first call starts it."""
+        """Return what is in the engine; the first call starts it, and after a stop nothing begins there."""
         with self._locks.of("engine"):
+            if self.stop.is_set():
+                raise Interrupted("stopped before this was measured")
             if self._opened is None:
                 self._opened = self._start()
             return self._opened

@@ -21,7 +21,7 @@ from docker.errors import APIError, DockerException, NotFound
 from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault
 from miner.core.reasons import Reason
 from miner.sandbox.counters import COMMAND, Counters, parse_counters
-from miner.sandbox.engine import engine_faults
+from miner.sandbox.engine import engine_faults, remove_container
 from miner.sandbox.execution import execute
 from miner.sandbox.interface import ExecResult, Files, LimitName
 from miner.sandbox.profile import KEEPER, USER, Profile, container_options
@@ -108,9 +108,7 @@ class DockerBox:
     def remove(self) -> None:
         """Remove the container, running or not; what fails here is left to the janitor."""
         try:
-            self._client.api.remove_container(self._name, v=True, force=True)
-        except NotFound:
-            pass
+            remove_container(self._client, self._name)
         except (DockerException, OSError) as error:
             _log.warning("a container could not be removed", container=self._name, error=str(error))
 

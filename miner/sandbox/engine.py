@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 
 import docker
 import requests
 import urllib3
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException, NotFound
 
 from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault
 from miner.core.reasons import Reason
@@ -17,6 +19,8 @@ from miner.core.settings import Docker
 
 _TIMEOUT_S = 120
 _POOL = 32
+_REMOVAL_S = 60.0
+_BETWEEN_TRIES_S = 0.05
 
 _ENGINE_ERRORS = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 _GONE = (
@@ -71,6 +75,22 @@ def translate(error: Exception) -> InfrastructureFault:
     return InfrastructureFault(
         f"the container engine refused or broke an operation: {text}", reason=Reason.DOCKER_ERROR
     )
+
+
+def remove_container(client: docker.DockerClient, name: str) -> None:
+    """Remove a container, running or not; when this returns it is gone, whoever has removed it."""
+    end = time.monotonic() + _REMOVAL_S
+    while True:
+        try:
+            client.api.remove_container(name, v=True, force=True)
+        except NotFound:
+            return
+        except APIError as error:  # a conflict: somebody else is removing it, and is not done
+            if error.status_code != HTTPStatus.CONFLICT or time.monotonic() > end:
+                raise
+            time.sleep(_BETWEEN_TRIES_S)
+        else:
+            return
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

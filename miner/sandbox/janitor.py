@@ -6,13 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import docker
-from docker.errors import APIError, NotFound
+from docker.errors import NotFound
 
 from miner.core.hashing import hash_of
-from miner.sandbox.engine import engine_faults
+from miner.sandbox.engine import engine_faults, remove_container
 from miner.sandbox.interface import LABEL
-
-_CONFLICT = 409
 
 
 def owner_of(ledger_id: str, work: Path) -> str:
@@ -44,13 +42,7 @@ def stop_boxes(client: docker.DockerClient, owner: str) -> int:
     removed = 0
     with engine_faults():
         for container in client.api.containers(all=True, filters=_of(owner)):
-            try:
-                client.api.remove_container(container["Id"], v=True, force=True)
-            except NotFound:
-                continue
-            except APIError as error:
-                if error.status_code != _CONFLICT:  # somebody else is removing it
-                    raise
+            remove_container(client, container["Id"])
             removed += 1
     return removed
 

@@ -30,7 +30,7 @@ from miner.core.errors import ConfigError, IndexUnreachable, InfrastructureFault
 from miner.core.index_access import ca_bundle
 from miner.core.reasons import Reason
 from miner.core.settings import Index, Limits, Settings
-from miner.sandbox.engine import engine_faults
+from miner.sandbox.engine import engine_faults, remove_container
 from miner.sandbox.interface import LABEL, Box, Files, ProxyEvent
 from miner.sandbox.profile import USER, hardening
 from miner.sandbox.proxy.proxy import tag_of
@@ -131,8 +131,7 @@ def _certificates(settings: Index) -> bytes | None:
 
 def _remove(client: docker.DockerClient, name: str) -> None:
     try:
-        with suppress(NotFound):
-            client.api.remove_container(name, v=True, force=True)
+        remove_container(client, name)
         with suppress(NotFound):
             client.api.remove_volume(name, force=True)
     except (DockerException, OSError) as error:

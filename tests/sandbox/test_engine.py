@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import errno
+import secrets
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -12,7 +14,8 @@ import pytest
 from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault
 from miner.core.reasons import Reason
 from miner.core.settings import Docker
-from miner.sandbox.engine import connect, engine_faults, translate
+from miner.sandbox.base_image import BaseImage
+from miner.sandbox.engine import connect, engine_faults, remove_container, translate
 
 
 @contextmanager
@@ -100,3 +103,22 @@ def test_bug_of_ours_passes_unchanged() -> None:
 def test_fault_passes_unchanged() -> None:
     fault = InfrastructureFault("x")
     assert translate(fault) is fault
+
+
+@pytest.mark.docker
+def test_container_that_several_remove_at_once_is_gone_for_each_of_them(
+    docker_client: docker.DockerClient, base_image: BaseImage
+) -> None:
+    name = f"swe-miner-test-engine-{secrets.token_hex(6)}"
+    docker_client.containers.run(base_image.image, ["sleep", "60"], name=name, detach=True, network_mode="none")
+
+    def remove(_: int) -> bool:
+        remove_container(docker_client, name)
+        try:
+            docker_client.api.inspect_container(name)
+        except docker.errors.NotFound:
+            return True
+        return False
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(remove, range(4))) == [True] * 4
