@@ -13,9 +13,9 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from miner.core.errors import ConfigError
 from miner.core.hashing import canonical_json, hash_of
@@ -29,10 +29,10 @@ class _Section(BaseModel):
 
 
 class Paths(_Section):
-    """Where things are kept. Nothing of this enters the ledger."""
+    """Where things are kept; relative paths start where the program was started. Nothing of this enters the ledger."""
 
-    work: Path = Path("var")
-    release: Path = Path("out")
+    work: Annotated[Path, AfterValidator(Path.absolute)] = Field(default=Path("var"), validate_default=True)
+    release: Annotated[Path, AfterValidator(Path.absolute)] = Field(default=Path("out"), validate_default=True)
     ledger_url: str | None = None
     blobs_url: str | None = None
 

@@ -79,7 +79,7 @@ class GitRepo:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path = path.absolute()  # git runs in this folder
         self._git = git.Git(str(path))
         self._git.update_environment(**_ENV, GIT_OBJECT_DIRECTORY=str(path / "objects"), GIT_COMMON_DIR=str(path))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from crawlers.index_server import IndexServer
 from planted import plant
-from world import files, options, pair, publish, settings
+from world import files, options, pair, publish, quiet_pair, settings
 
 from miner.cli import main
 from miner.core.ledger import Ledger
@@ -254,3 +254,21 @@ def test_help_names_every_verb(call: Call) -> None:
     assert code == 0
     for verb in ("run", "why", "funnel", "doctor", "invalidate", "remeasure", "release"):
         assert f" {verb} " in out
+
+
+def test_paths_that_are_not_said_lie_where_the_program_was_started(
+    call: Call, server: IndexServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chosen = options(tmp_path, server, quiet_pair(server, "pkg"))
+    kept = [
+        part
+        for option, value in zip(chosen[::2], chosen[1::2], strict=True)
+        if not value.startswith("paths.")
+        for part in (option, value)
+    ]
+    code, out, err = call("run", *kept)
+    assert (code, err) == (0, "")
+    assert "no-test-change" in out
+    assert (tmp_path / "out" / "release.lock").is_file()
+    assert list((tmp_path / "var" / "repos").glob("*.git"))
