@@ -142,7 +142,7 @@ class Release(_Section):
 class Settings(_Section):
     """All settings of a run."""
 
-    paths: Paths = Paths()
+    paths: Paths = Field(default_factory=Paths)
     index: Index = Index()
     docker: Docker = Docker()
     run: Run = Run()
