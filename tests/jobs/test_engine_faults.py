@@ -77,7 +77,7 @@ def test_engine_that_dies_while_a_project_is_installed_ends_the_run_and_rejects_
         assert engine.fired.is_set()
     assert "error: the container engine" in done.stderr
     assert f"next: {DockerUnavailable.next_step}" in done.stderr
-    assert states(place) == {"pypi__idna-3.8": State.FAULTED, **REJECTED} or states(place) == REJECTED
+    assert states(place) == {"pypi__idna-3.4": State.FAULTED, **REJECTED} or states(place) == REJECTED
     assert not place.out.exists()
     completes(docker_client, place, undisturbed, "install.lock", "install.env")
 
@@ -90,7 +90,7 @@ def test_engine_that_dies_while_tests_run_ends_the_run_and_rejects_nothing(
         done = before_the_tests.run("run", "-c", f"docker.host={engine.url}", code=DockerUnavailable.exit_code)
         assert engine.fired.is_set()
     assert f"next: {DockerUnavailable.next_step}" in done.stderr
-    assert states(before_the_tests)["pypi__idna-3.8"] is State.FAULTED
+    assert states(before_the_tests)["pypi__idna-3.4"] is State.FAULTED
     assert not {fact.kind for fact in before_the_tests.facts().values()} & set(VALIDATE)
     assert not before_the_tests.out.exists()
     completes(docker_client, before_the_tests, undisturbed)
@@ -169,7 +169,13 @@ LOADING = (
     ("request_line", "status", "body"),
     [
         pytest.param(r"PUT /\S+/containers/swe-miner-tests-\w+/archive", "500 E", UNPACKING, id="unpacking"),
-        pytest.param(r"POST /\S+/containers/create\?name=swe-miner-tests-", "500 E", CREATING, id="creating"),
+        pytest.param(
+            r"POST /\S+/containers/create\?name=swe-miner-tests-",
+            "500 E",
+            CREATING,
+            id="creating",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_engine_whose_disk_is_full_ends_the_run_and_rejects_nothing(
@@ -190,10 +196,11 @@ def test_engine_whose_disk_is_full_ends_the_run_and_rejects_nothing(
     completes(docker_client, before_the_tests, undisturbed)
 
 
+@pytest.mark.slow
 def test_image_that_does_not_fit_the_engine_ends_the_run_and_rejects_nothing(
     docker_client: docker.DockerClient, undisturbed: Place, before_the_tests: Place
 ) -> None:
-    for image in docker_client.images.list("swe-miner/pypi__idna-3.8"):
+    for image in docker_client.images.list("swe-miner/pypi__idna-3.4"):
         for tag in image.tags:
             remove_image(docker_client, tag)
     with EngineProxy() as engine:
