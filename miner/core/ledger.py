@@ -218,8 +218,10 @@ class Ledger:
         return self._rows(select(t.candidates).order_by(t.candidates.c.instance_id))
 
     def begin_run(self, run_id: str, command: str, settings: Settings, versions: dict[str, str]) -> None:
-        """Note the start of a run with its settings and policy whole."""
+        """Note the start of a run with its settings and policy whole; call it while holding the ledger."""
         with _ledger_faults(), self._engine.begin() as connection:
+            # Nobody else holds the ledger: what is still "running" had no time to note its end.
+            connection.execute(t.runs.update().where(t.runs.c.status == "running").values(status="killed"))
             connection.execute(
                 t.runs.insert().values(
                     run_id=run_id,

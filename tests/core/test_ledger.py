@@ -116,6 +116,17 @@ def test_deciding_again_in_the_same_run_replaces(ledger: Ledger) -> None:
     assert [finding.rule for finding in ledger.findings_of("a")] == ["two"]
 
 
+def test_a_run_that_could_not_note_its_end_was_killed(ledger: Ledger) -> None:
+    ledger.begin_run("r2", "run", load_settings(environ={}), {})
+    ledger.end_run("r2", "done")
+    ledger.begin_run("r3", "run", load_settings(environ={}), {})
+    assert {run.run_id: (run.status, run.ended_at is None) for run in ledger.runs()} == {
+        "r1": ("killed", True),
+        "r2": ("done", False),
+        "r3": ("running", True),
+    }
+
+
 def test_a_candidate_keeps_its_first_run_and_takes_its_newest_origin(ledger: Ledger) -> None:
     ledger.begin_run("r2", "run", load_settings(environ={}), {})
     for run, old in (("r1", "1.0"), ("r2", "1.1")):
