@@ -11,7 +11,8 @@ import pytest
 
 from miner.core.settings import Settings, load_settings
 from miner.sandbox.base_image import BaseImage, ensure_base_image
-from miner.sandbox.engine import connect
+from miner.sandbox.engine import connect, remove_container
+from miner.sandbox.interface import LABEL
 
 # `make test-all` tries more; no deadline: machines are noisy.
 hypothesis.settings.register_profile("quick", max_examples=40, deadline=None)
@@ -29,8 +30,16 @@ def settings() -> Settings:
 def docker_client(settings: Settings) -> Iterator[docker.DockerClient]:
     """A client of the engine. No engine is a failure, not a skip: `make docker` brings one."""
     client = connect(settings.docker)
+    _remove_dead_boxes(client)
     yield client
     client.close()
+
+
+def _remove_dead_boxes(client: docker.DockerClient) -> None:
+    """Remove boxes of tests that were killed together with their engine: they hold images that tests remove."""
+    for box in client.api.containers(all=True, filters={"label": LABEL, "status": "exited"}):
+        if box["Labels"][LABEL].startswith("test-"):
+            remove_container(client, box["Id"])
 
 
 @pytest.fixture(scope="session")
