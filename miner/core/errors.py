@@ -8,7 +8,10 @@
     ├── InfrastructureFault      exit 6   (see `reason`)
     │   ├── DockerUnavailable    exit 7
     │   ├── IndexUnreachable     exit 8
-    │   └── DiskFull             exit 9
+    │   ├── DiskFull             exit 9
+    │   ├── ForgeUnreachable     exit 13
+    │   ├── ForgeLimited         exit 14
+    │   └── ForgeToken           exit 15
     ├── ReleaseError             exit 10  a release cannot be rebuilt from what the ledger holds
     ├── MachineError             exit 11  the machine lacks something that set-up should have installed
     └── Interrupted              exit 130 Ctrl-C or SIGTERM; everything completed is kept
@@ -105,6 +108,30 @@ class DiskFull(InfrastructureFault):
     exit_code = 9
     reason = Reason.DISK_FULL
     next_step = "free some space (`make clean`, `docker system prune`), then run the same command again"
+
+
+class ForgeUnreachable(InfrastructureFault):
+    """The forge does not answer, or answers with errors or nonsense, after all retries."""
+
+    exit_code = 13
+    reason = Reason.FORGE_UNREACHABLE
+    next_step = "check the network and `github.api_url`, then run the same command again: it goes on where it stopped"
+
+
+class ForgeLimited(InfrastructureFault):
+    """Every token's rate limit is used up for longer than `github.max_wait_s`, or the run's own cap is reached."""
+
+    exit_code = 14
+    reason = Reason.FORGE_LIMITED
+    next_step = "run the same command again later, add a token, or raise `github.max_wait_s`"
+
+
+class ForgeToken(InfrastructureFault):
+    """There is no token, or the forge refuses it, or it lacks a scope."""
+
+    exit_code = 15
+    reason = Reason.FORGE_LOGIN
+    next_step = "put a valid token into GITHUB_TOKEN; `swe-miner doctor --github` says which scopes it needs"
 
 
 def is_disk_full(error: OSError) -> bool:

@@ -27,6 +27,30 @@ class Reason(StrEnum):
     UNKNOWN_PACKAGE = "unknown-package"
     UNKNOWN_VERSION = "unknown-version"
     NO_SDIST = "no-sdist"
+    REPOSITORY_GONE = "repository-gone"
+    REPOSITORY_UNAVAILABLE = "repository-unavailable"
+    REPOSITORY_OPTED_OUT = "repository-opted-out"
+    REPOSITORY_NOT_PYTHON = "repository-not-python"
+    REPOSITORY_LICENCE = "repository-licence"
+    REPOSITORY_FORK = "repository-fork"
+    REPOSITORY_ARCHIVED = "repository-archived"
+    REPOSITORY_TEMPLATE = "repository-template"
+    REPOSITORY_TOO_LARGE = "repository-too-large"
+    REPOSITORY_INACTIVE = "repository-inactive"
+    REPOSITORY_TOO_FEW_STARS = "repository-too-few-stars"
+    NO_LINKED_ISSUE = "no-linked-issue"
+    WEAK_LINK = "weak-link"
+    ISSUE_ELSEWHERE = "issue-elsewhere"
+    ISSUE_GONE = "issue-gone"
+    ISSUE_IS_PULL = "issue-is-pull"
+    NOT_DEFAULT_BRANCH = "not-default-branch"
+    BOT_AUTHOR = "bot-author"
+    REVERT = "revert"
+    DEPENDENCY_BUMP = "dependency-bump"
+    TOO_FEW_FILES = "too-few-files"
+    TOO_MANY_CHANGED_FILES = "too-many-changed-files"
+    NO_TEST_PATH = "no-test-path"
+    NO_CODE_PATH = "no-code-path"
     # extract
     HASH_MISMATCH = "hash-mismatch"
     ARCHIVE_CORRUPT = "archive-corrupt"
@@ -34,6 +58,10 @@ class Reason(StrEnum):
     ARCHIVE_TOO_LARGE = "archive-too-large"
     ARCHIVE_SPECIAL_FILE = "archive-special-file"
     ARCHIVE_NO_PROJECT = "archive-no-project"
+    COMMIT_GONE = "commit-gone"
+    NO_MERGE_BASE = "no-merge-base"
+    PATCH_NOT_FAITHFUL = "patch-not-faithful"
+    MIRROR_MISSING = "mirror-missing"
     # screen
     NO_STATEMENT = "no-statement"
     STATEMENT_TOO_SHORT = "statement-too-short"
@@ -74,6 +102,11 @@ class Reason(StrEnum):
     NOT_PUBLIC = "not-public"
     SECRET_FOUND = "secret-found"  # noqa: S105 - a reason code, not a secret
     # infrastructure: never a property of a task
+    FORGE_UNREACHABLE = "forge-unreachable"
+    FORGE_ERROR = "forge-error"
+    FORGE_LIMITED = "forge-limited"
+    FORGE_LOGIN = "forge-login"
+    MIRROR_FAILED = "mirror-failed"
     INDEX_UNREACHABLE = "index-unreachable"
     INDEX_ERROR = "index-error"
     DOCKER_UNAVAILABLE = "docker-unavailable"
@@ -113,12 +146,43 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.UNKNOWN_PACKAGE: (_D, "the package index knows no package of this name"),
     Reason.UNKNOWN_VERSION: (_D, "the package exists, but not in this version"),
     Reason.NO_SDIST: (_D, "this version was published without a source distribution"),
+    Reason.REPOSITORY_GONE: (_D, "the forge knows no such repository (404, 410), or shows it to nobody"),
+    Reason.REPOSITORY_UNAVAILABLE: (
+        _D,
+        "the repository is private, disabled, locked or blocked for legal reasons (451)",
+    ),
+    Reason.REPOSITORY_OPTED_OUT: (_D, "the repository or its owner asked not to be mined"),
+    Reason.REPOSITORY_NOT_PYTHON: (_D, "less of the repository is Python than the policy asks for"),
+    Reason.REPOSITORY_LICENCE: (_D, "the forge states no licence that the policy allows"),
+    Reason.REPOSITORY_FORK: (_D, "the repository is a fork"),
+    Reason.REPOSITORY_ARCHIVED: (_D, "the repository is archived"),
+    Reason.REPOSITORY_TEMPLATE: (_D, "the repository is a template"),
+    Reason.REPOSITORY_TOO_LARGE: (_D, "the repository is larger than the policy allows"),
+    Reason.REPOSITORY_INACTIVE: (_D, "nothing was pushed to the repository for longer than the policy allows"),
+    Reason.REPOSITORY_TOO_FEW_STARS: (_D, "the repository has fewer stars than the policy asks for"),
+    Reason.NO_LINKED_ISSUE: (_D, "nothing says that the pull request closes an issue"),
+    Reason.WEAK_LINK: (_D, "what says that the pull request closes an issue is weaker than the policy asks for"),
+    Reason.ISSUE_ELSEWHERE: (_D, "the issues that the pull request closes are all in other repositories"),
+    Reason.ISSUE_GONE: (_D, "the issues that the pull request names were deleted or moved, or never existed"),
+    Reason.ISSUE_IS_PULL: (_D, "what the pull request says it closes are pull requests"),
+    Reason.NOT_DEFAULT_BRANCH: (_D, "the pull request was merged into another branch than the default one"),
+    Reason.BOT_AUTHOR: (_D, "the author of the pull request is a program"),
+    Reason.REVERT: (_D, "the pull request reverts another one"),
+    Reason.DEPENDENCY_BUMP: (_D, "the pull request only raises versions of dependencies"),
+    Reason.TOO_FEW_FILES: (_D, "the pull request changes fewer files than the policy asks for"),
+    Reason.TOO_MANY_CHANGED_FILES: (_D, "the pull request changes more files than the policy allows"),
+    Reason.NO_TEST_PATH: (_D, "no changed path could be a test"),
+    Reason.NO_CODE_PATH: (_D, "every changed path is a test, a document or belongs to them"),
     Reason.HASH_MISMATCH: (_E, "the downloaded file is not the one that the index announced"),
     Reason.ARCHIVE_CORRUPT: (_E, "the source distribution cannot be read to its end"),
     Reason.ARCHIVE_ESCAPES: (_E, "the archive holds an absolute path, a `..` or a link that leads out of it"),
     Reason.ARCHIVE_TOO_LARGE: (_E, "the archive unpacks to more bytes, files or depth than allowed"),
     Reason.ARCHIVE_SPECIAL_FILE: (_E, "the archive holds a device, a pipe or another special file"),
     Reason.ARCHIVE_NO_PROJECT: (_E, "the archive does not hold one top-level folder with a project"),
+    Reason.COMMIT_GONE: (_E, "the commits of the pull request are nowhere to be had any more"),
+    Reason.NO_MERGE_BASE: (_E, "the pull request and its base branch have no commit in common"),
+    Reason.PATCH_NOT_FAITHFUL: (_E, "base, gold patch and test patch together do not make the target tree"),
+    Reason.MIRROR_MISSING: (_E, "the given folder holds no repository of this name"),
     Reason.NO_STATEMENT: (_S, "no text says what the change is about (no changelog section, no issue)"),
     Reason.STATEMENT_TOO_SHORT: (_S, "the statement is shorter than the policy asks for"),
     Reason.NO_TEST_CHANGE: (_S, "no test file changed between the two commits"),
@@ -157,6 +221,11 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.SOURCE_NOT_RELEASED: (_X, "the release's configuration does not take this source"),
     Reason.NOT_PUBLIC: (_X, "the subject's visibility forbids it in a public release"),
     Reason.SECRET_FOUND: (_X, "the row holds what looks like a secret"),
+    Reason.FORGE_UNREACHABLE: (_F, "the forge did not answer"),
+    Reason.FORGE_ERROR: (_F, "the forge answered with a server error or nonsense"),
+    Reason.FORGE_LIMITED: (_F, "the forge's rate limit is used up for longer than a run waits"),
+    Reason.FORGE_LOGIN: (_F, "no token, or the forge refuses it or asks for more scopes"),
+    Reason.MIRROR_FAILED: (_F, "git could not fetch from the forge, or a mirror is damaged"),
     Reason.INDEX_UNREACHABLE: (_F, "the package index did not answer"),
     Reason.INDEX_ERROR: (_F, "the package index answered with a server error or nonsense"),
     Reason.DOCKER_UNAVAILABLE: (_F, "the container engine does not answer"),

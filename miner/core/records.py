@@ -156,12 +156,30 @@ class Decision(Record):
 
 
 class IssueLink(Record):
-    """An issue that a change says it closes, and where it says so."""
+    """An issue that a change says it closes, and where it says so.
+
+    Attributes:
+        where: place in the text: "body:3", "commit 1a2b3c:1", "CHANGES.md:12", "closingIssuesReferences".
+        text: the words that say it, as they stand there.
+        confidence: certain where the forge itself says so, weak where the platform may take it otherwise.
+        repository: `owner/name` of the issue where it is another one than that of the change.
+    """
 
     number: int
-    provenance: Literal["changelog", "closing-reference", "timeline", "commit-message", "text"]
+    provenance: Literal["changelog", "closing-reference", "timeline", "commit-message", "title", "text", "given"]
     where: str
     text: str
+    confidence: Literal["certain", "strong", "weak"] = "strong"
+    repository: str | None = None
+
+
+class IssueText(Record):
+    """An issue that a candidate closes, as it stood when it was observed."""
+
+    number: int
+    title: str
+    body: str
+    created_at: datetime
 
 
 class Sdist(Record):
@@ -203,10 +221,14 @@ class Candidate(Record):
     Attributes:
         version: of the project after the change.
         base_version: of the project before it, None where that is not known.
+        created_at: when the change was proposed.
+        month: "2025-05", by the time of the merge in UTC; None for a release pair.
+        first_public_at: when the solution could first be read in public; None: at `created_at`.
+        issues: what the statement is made of, each kept apart.
     """
 
     instance_id: str
-    source: Literal["pypi", "github"]
+    source: Literal["pypi", "github", "git"]
     repo: str
     version: str
     base_version: str | None = None
@@ -221,6 +243,12 @@ class Candidate(Record):
     links: tuple[IssueLink, ...] = ()
     test_files: tuple[str, ...] = ()
     gold_files: tuple[str, ...] = ()
+    pull: int | None = None
+    month: str | None = None
+    merged_at: datetime | None = None
+    closed_at: datetime | None = None
+    first_public_at: datetime | None = None
+    issues: tuple[IssueText, ...] = ()
 
 
 class BuildMode(StrEnum):

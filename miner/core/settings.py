@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from miner.core.hashing import canonical_json, hash_of
 from miner.core.records import ReleasePair, Visibility
 
 ENV_PREFIX = "SWE_MINER_"
+_OF_MACHINE = {"repository_list", "optout", "git_pulls", "git_mirrors", "snapshot", "archive"}
 
 
 class _Section(BaseModel):
@@ -57,6 +59,32 @@ class Index(_Section):
     tries: int = 4
 
 
+class Github(_Section):
+    """The forge: GitHub, GitHub Enterprise Server, or a server of their shape. Tokens come from the environment alone.
+
+    Attributes:
+        url: where git finds repositories, `{url}/owner/name.git`.
+        api_url: root of the REST API.
+        graphql_url: the GraphQL endpoint; None: `graphql` beside the REST root.
+        token_env: variables that may hold tokens, several in one separated by commas.
+        max_wait_s: a limit that resets later than this ends the run instead of being waited for.
+    """
+
+    url: str = "https://github.com"
+    api_url: str = "https://api.github.com"
+    graphql_url: str | None = None
+    token_env: tuple[str, ...] = ("GITHUB_TOKEN", "GH_TOKEN")
+    ca_bundle: Path | None = None
+    timeout_s: float = Field(default=60.0, gt=0)
+    tries: int = Field(default=6, ge=1)
+    max_wait_s: float = Field(default=3900.0, ge=0)
+
+    @property
+    def graphql(self) -> str:
+        """The GraphQL endpoint (GitHub Enterprise Server has it at `/api/graphql`, its REST root is `/api/v3`)."""
+        return self.graphql_url or self.api_url.removesuffix("/").removesuffix("/v3") + "/graphql"
+
+
 class Docker(_Section):
     """The container engine and the base image."""
 
@@ -68,10 +96,60 @@ class Docker(_Section):
 
 
 class Run(_Section):
-    """How a run uses this machine."""
+    """How a run uses this machine.
+
+    Attributes:
+        workers: candidates that are worked on at once.
+        crawl_workers: repositories that are crawled at once.
+        notify: command that is told what happened (stop, breaker, cap, finish): JSON on its standard input.
+        max_points: a run stops before it spends more of the forge's points; None: no cap.
+        max_hours: a run stops cleanly after this long; None: no cap.
+    """
 
     workers: int = Field(default=2, ge=1)
+    crawl_workers: int = Field(default=4, ge=1)
     engine: Literal["local"] = "local"
+    notify: str | None = None
+    max_points: int | None = None
+    max_hours: float | None = None
+
+
+def _a_month(text: str) -> str:
+    if not re.fullmatch(r"20\d\d-(0[1-9]|1[0-2])", text):
+        raise ValueError("a month is written 2025-05")
+    return text
+
+
+class Mine(_Section):
+    """What is mined.
+
+    Attributes:
+        source: where candidates come from.
+        month: of the merge, in UTC.
+        repositories: full names of repositories.
+        repository_list: a file with one full name a line.
+        repository_search: qualifiers of GitHub's repository search ("language:python stars:>=50").
+        optout: a file with the repositories and owners that are never mined.
+        git_pulls: for the source `git`: a file of JSON lines, one pull request each.
+        git_mirrors: for the source `git`: the folder of its repositories.
+        snapshot: for the source `snapshot`: a folder that `swe-miner snapshot` wrote.
+        archive: GH Archive hours, a folder or a base URL, as hints of where to look; None: not used.
+        seed: of the order in which candidates are worked on, and of samples.
+        pilot: take only a stratified sample of this many candidates through all stages.
+    """
+
+    source: Literal["pypi", "github", "git", "snapshot"] = "github"
+    month: Annotated[str, AfterValidator(_a_month)] | None = None
+    repositories: tuple[str, ...] = ()
+    repository_list: Path | None = None
+    repository_search: tuple[str, ...] = ()
+    optout: Path | None = None
+    git_pulls: Path | None = None
+    git_mirrors: Path | None = None
+    snapshot: Path | None = None
+    archive: str | None = None
+    seed: int = 0
+    pilot: int | None = Field(default=None, ge=1)
 
 
 class Limits(_Section):
@@ -103,12 +181,27 @@ class Cutoff(_Section):
     exempt_until_python: tuple[str, ...] = ()
 
 
+class Crawl(_Section):
+    """How the forge is crawled.
+
+    Attributes:
+        page_size: pull requests in a page, at most; it halves where the forge fails, and recovers.
+        refresh_after_hours: a repository that was crawled longer ago than this is asked whether anything changed.
+        close_after_days: a month is closed so many days after its end; what is found later goes to a point release.
+    """
+
+    page_size: int = Field(ge=1, le=100)
+    refresh_after_hours: float = Field(ge=0)
+    close_after_days: int = Field(ge=0)
+
+
 class Measure(_Section):
     """Settings that steer measuring: part of input hashes."""
 
     install: Limits
     test: Limits
     archive: ArchiveLimits
+    crawl: Crawl
     cutoff: Cutoff
     recheck_after_hours: float
     hash_seed: int
@@ -116,9 +209,53 @@ class Measure(_Section):
     locale: str
 
 
+class Repositories(_Section):
+    """Which repositories are taken.
+
+    Attributes:
+        min_python_share: of the bytes of its languages.
+        licences: SPDX ids.
+        max_disk_mb: size of the repository as the forge states it.
+        active_within_days: of the last push, counted from the end of the month.
+    """
+
+    min_python_share: float = Field(ge=0, le=1)
+    licences: tuple[str, ...]
+    min_stars: int
+    max_disk_mb: int
+    active_within_days: int
+    forks: bool
+    archived: bool
+    templates: bool
+
+
+class Pulls(_Section):
+    """Which pull requests are taken, by what the forge says of them.
+
+    Attributes:
+        min_files: changed files, tests included.
+        max_files: changed files, tests included.
+        min_link_confidence: of the surest link to an issue.
+        bots: logins of authors that are programs, with `*` for any characters.
+        gate_sample: share of the pull requests that pass each gate of this section all the same, so that its cost in
+            tasks is known.
+    """
+
+    min_files: int
+    max_files: int
+    min_link_confidence: Literal["certain", "strong", "weak"]
+    default_branch_only: bool
+    bots: tuple[str, ...]
+    reverts: bool
+    dependency_bumps: bool
+    gate_sample: float = Field(ge=0, le=1)
+
+
 class Policy(_Section):
     """Settings that only judge: never part of an input hash."""
 
+    repositories: Repositories
+    pulls: Pulls
     min_statement_chars: int
     max_gold_files: int
     max_patch_lines: int
@@ -135,7 +272,7 @@ class Release(_Section):
     """
 
     name: str = "swe-miner"
-    sources: tuple[Literal["github", "pypi"], ...] = ("github",)
+    sources: tuple[Literal["github", "git", "pypi"], ...] = ("github",)
     visibility: Visibility = Visibility.PUBLIC
 
 
@@ -144,8 +281,10 @@ class Settings(_Section):
 
     paths: Paths = Field(default_factory=Paths)
     index: Index = Index()
+    github: Github = Github()
     docker: Docker = Docker()
     run: Run = Run()
+    mine: Mine = Mine()
     measure: Measure
     policy: Policy
     release: Release = Release()
@@ -163,7 +302,17 @@ class Settings(_Section):
 
     def portable(self) -> dict[str, Any]:
         """Return the settings without what is true of this machine only, and the shipped tables that steer results."""
-        kept = self.model_dump(mode="json", exclude={"paths": True, "index": True, "run": True, "docker": {"host"}})
+        kept = self.model_dump(
+            mode="json",
+            exclude={
+                "paths": True,
+                "index": True,
+                "github": True,
+                "run": True,
+                "mine": _OF_MACHINE,
+                "docker": {"host"},
+            },
+        )
         return {**kept, "pythons": python_entries(), "base_packages": list(base_packages())}
 
 
