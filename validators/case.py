@@ -22,7 +22,6 @@ from miner.sandbox.outcomes import read_run
 from validators.interface import Case, Negative
 from validators.verdict import verdict
 
-PAIR = "pair"
 LOOK_UP = "source.look_up"
 EXTRACT = "source.extract"
 BEFORE = "validate.before"
@@ -75,8 +74,7 @@ class Reader:
         looked_up, extracted = facts.get(LOOK_UP), facts.get(EXTRACT)
         if looked_up is None or extracted is None or not extracted.ok:
             return None
-        compute = source_of(looked_up).candidate
-        return compute(looked_up.payload[PAIR], looked_up.payload, extracted.payload, extracted.blobs, self.blobs)
+        return source_of(looked_up).candidate(looked_up, extracted, self.blobs)
 
     def _recipe(self, candidate: Candidate, facts: dict[str, Fact]) -> Recipe | Refusal:
         """Return the recipe that the first rung gives for a candidate's base tree, and what the change adds to it."""

@@ -10,22 +10,20 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, Row, create_engine, event, func, make_url, select
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
+from sqlalchemy import Row, func, select
+from sqlalchemy.exc import IntegrityError
 
 from miner.core import tables as t
-from miner.core.errors import ConfigError, DiskFull, LedgerBusy, LedgerError
+from miner.core.database import OTHER_FOLDER, file_of, ledger_faults, open_engine, prepare
+from miner.core.errors import LedgerBusy, LedgerError
 from miner.core.hashing import canonical_json, hash_of
 from miner.core.memo import utc_now
 from miner.core.migrations import migrate
 from miner.core.reasons import Reason
-from miner.core.records import Decision, Evidence, Fact, FactKey, Finding, State, Visibility
+from miner.core.records import Decision, Evidence, Fact, FactKey, Finding, Intake, Seen, State, Visibility
 from miner.core.settings import Settings
-
-_OTHER_FOLDER = "make its folder readable and writable, or choose another with `-c paths.work=...`"
 
 
 def fact_id(key: FactKey) -> str:
@@ -51,11 +49,11 @@ class Ledger:
     """
 
     def __init__(self, url: str, *, create: bool = True) -> None:
-        self._file = _file_of(url)
+        self._file = file_of(url)
         if self._file is not None:
-            _prepare(self._file, create=create)
-        self._engine = _engine(url)
-        with _ledger_faults():
+            prepare(self._file, create=create)
+        self._engine = open_engine(url)
+        with ledger_faults():
             migrate(self._engine)
             with self._engine.connect() as connection:
                 self.id: str = connection.execute(select(t.identity.c.ledger_id)).scalar_one()
@@ -73,7 +71,7 @@ class Ledger:
         try:
             lock = self._file.with_suffix(".lock").open("w")
         except OSError as error:
-            raise LedgerError(f"{self._file.parent}: {error.strerror}", next_step=_OTHER_FOLDER) from error
+            raise LedgerError(f"{self._file.parent}: {error.strerror}", next_step=OTHER_FOLDER) from error
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,7 +93,7 @@ class Ledger:
             **{name: canonical_json(getattr(fact, name)) for name in ("payload", "blobs", "measures", "logs")},
             "run_id": run_id,
         }
-        with _ledger_faults():
+        with ledger_faults():
             try:
                 with self._engine.begin() as connection:
                     connection.execute(t.facts.insert().values(**row))
@@ -127,7 +125,7 @@ class Ledger:
         )
 
     def _facts(self, query: Any) -> list[Fact]:
-        with _ledger_faults(), self._engine.connect() as connection:
+        with ledger_faults(), self._engine.connect() as connection:
             return [_fact(row) for row in connection.execute(query)]
 
     def runs_of(self, fact_ids: Iterable[str]) -> dict[str, str]:
@@ -137,19 +135,19 @@ class Ledger:
         for start in range(0, len(names), 500):  # databases bound the number of parameters
             wanted = t.facts.c.fact_id.in_(names[start : start + 500])
             query = select(t.facts.c.fact_id, t.facts.c.run_id).where(wanted)
-            found |= {row.fact_id: row.run_id for row in self._rows(query)}
+            found |= {row.fact_id: row.run_id for row in self.rows(query)}
         return found
 
     def producers(self) -> list[str]:
         """Return the names of all that has measured a fact."""
-        with _ledger_faults(), self._engine.connect() as connection:
+        with ledger_faults(), self._engine.connect() as connection:
             return list(
                 connection.execute(select(t.facts.c.producer).distinct().order_by(t.facts.c.producer)).scalars()
             )
 
     def count_facts(self) -> int:
         """Return the number of facts, tombstoned ones included."""
-        with _ledger_faults(), self._engine.connect() as connection:
+        with ledger_faults(), self._engine.connect() as connection:
             return connection.execute(select(func.count()).select_from(t.facts)).scalar_one()
 
     def invalidate(
@@ -170,56 +168,68 @@ class Ledger:
         found = self._facts(select(t.facts).where(*conditions).order_by(t.facts.c.subject, t.facts.c.ordinal))
         if found and not dry_run:
             rows = [{"fact_id": fact_id(fact.key), "why": why, "at": utc_now().isoformat()} for fact in found]
-            with _ledger_faults(), self._engine.begin() as connection:
+            with ledger_faults(), self._engine.begin() as connection:
                 connection.execute(t.tombstones.insert(), rows)
         return found
 
     def tombstoned(self) -> list[tuple[Fact, str]]:
         """Return every fact that was taken out of use, with the reason given."""
         query = select(t.facts, t.tombstones.c.why).join(t.tombstones).order_by(t.facts.c.subject, t.facts.c.ordinal)
-        with _ledger_faults(), self._engine.connect() as connection:
+        with ledger_faults(), self._engine.connect() as connection:
             return [(_fact(row), row.why) for row in connection.execute(query)]
 
-    # Candidates and runs
+    # What was seen, and runs
 
-    def add_candidate(
-        self,
-        instance_id: str,
-        *,
-        source: str,
-        origin: dict[str, Any],
-        visibility: Visibility,
-        run_id: str,
-        explicit: bool = False,
-    ) -> None:
-        """Note that a candidate was seen: the first run stands, the newest origin wins.
+    def add_intake(self, intake: Intake, run_id: str) -> None:
+        """Store what a unit of discovery came to in a run."""
+        row = intake.model_dump(mode="json", exclude={"notes"}) | {"notes": canonical_json(list(intake.notes))}
+        with ledger_faults(), self._engine.begin() as connection:
+            known = (t.intake.c.run_id == run_id) & (t.intake.c.unit == intake.unit)
+            connection.execute(t.intake.delete().where(known))
+            connection.execute(t.intake.insert().values(run_id=run_id, **row))
+
+    def intake(self, run_id: str) -> list[Intake]:
+        """Return what discovery came to in a run, by unit."""
+        query = select(t.intake).where(t.intake.c.run_id == run_id).order_by(t.intake.c.unit)
+        names = Intake.model_fields.keys() - {"notes"}
+        return [
+            Intake(**{name: getattr(row, name) for name in names}, notes=tuple(json.loads(row.notes)))
+            for row in self.rows(query)
+        ]
+
+    def add_candidates(self, seen: Iterable[Seen], run_id: str) -> None:
+        """Note that candidates were seen, in one transaction: the first run stands, the newest origin wins.
 
         The strictest visibility ever given stands, so that no run opens by its defaults what another one has closed;
         an `explicit` one, said of this very candidate, wins over what stands.
         """
-        with _ledger_faults(), self._engine.begin() as connection:
-            known = t.candidates.c.instance_id == instance_id
-            stood = connection.execute(select(t.candidates.c.visibility).where(known)).scalar()
-            if stood is not None and not explicit:
-                visibility = visibility.stricter(Visibility(stood))
-            values = {"source": source, "origin": canonical_json(origin), "visibility": visibility.value}
-            if stood is None:
-                connection.execute(t.candidates.insert().values(instance_id=instance_id, first_run=run_id, **values))
-            else:
-                connection.execute(t.candidates.update().where(known).values(**values))
+        with ledger_faults(), self._engine.begin() as connection:
+            for one in seen:
+                known = t.candidates.c.instance_id == one.instance_id
+                stood = connection.execute(select(t.candidates.c.visibility).where(known)).scalar()
+                visibility = one.visibility
+                if stood is not None and not one.explicit:
+                    visibility = visibility.stricter(Visibility(stood))
+                values = one.model_dump(include={"source", "month", "unit_id"})
+                values |= {"origin": canonical_json(one.origin), "visibility": visibility.value}
+                if stood is None:
+                    new = t.candidates.insert().values(instance_id=one.instance_id, first_run=run_id, **values)
+                    connection.execute(new)
+                else:
+                    connection.execute(t.candidates.update().where(known).values(**values))
 
     def candidate(self, instance_id: str) -> Row[Any] | None:
         """Return a candidate as it was seen, None if it never was."""
-        found = self._rows(select(t.candidates).where(t.candidates.c.instance_id == instance_id))
+        found = self.rows(select(t.candidates).where(t.candidates.c.instance_id == instance_id))
         return found[0] if found else None
 
     def candidates(self) -> list[Row[Any]]:
         """Return all candidates ever seen, by id."""
-        return self._rows(select(t.candidates).order_by(t.candidates.c.instance_id))
+        return self.rows(select(t.candidates).order_by(t.candidates.c.instance_id))
 
     def begin_run(self, run_id: str, command: str, settings: Settings, versions: dict[str, str]) -> None:
         """Note the start of a run with its settings and policy whole; call it while holding the ledger."""
-        with _ledger_faults(), self._engine.begin() as connection:
+        with ledger_faults(), self._engine.begin() as connection:
             # Nobody else holds the ledger: what is still "running" had no time to note its end.
             connection.execute(t.runs.update().where(t.runs.c.status == "running").values(status="killed"))
             connection.execute(
@@ -238,18 +248,18 @@ class Ledger:
 
     def end_run(self, run_id: str, status: str) -> None:
         """Note the end of a run: "done", "faulted", "interrupted" or "failed"."""
-        with _ledger_faults(), self._engine.begin() as connection:
+        with ledger_faults(), self._engine.begin() as connection:
             connection.execute(
                 t.runs.update().where(t.runs.c.run_id == run_id).values(ended_at=utc_now().isoformat(), status=status)
             )
 
     def runs(self) -> list[Row[Any]]:
         """Return all runs, oldest first."""
-        return self._rows(select(t.runs).order_by(t.runs.c.started_at))
+        return self.rows(select(t.runs).order_by(t.runs.c.started_at))
 
     def add_fault(self, run_id: str, instance_id: str, reason: Reason, message: str) -> None:
         """Note a fault of the infrastructure that a candidate met in a run."""
-        with _ledger_faults(), self._engine.begin() as connection:
+        with ledger_faults(), self._engine.begin() as connection:
             connection.execute(
                 t.faults.insert().values(
                     run_id=run_id, instance_id=instance_id, reason=reason, message=message, at=utc_now().isoformat()
@@ -258,7 +268,7 @@ class Ledger:
 
     def faults_of(self, instance_id: str) -> list[Row[Any]]:
         """Return the faults that a candidate met, oldest first."""
-        return self._rows(select(t.faults).where(t.faults.c.instance_id == instance_id).order_by(t.faults.c.id))
+        return self.rows(select(t.faults).where(t.faults.c.instance_id == instance_id).order_by(t.faults.c.id))
 
     # Findings and decisions
 
@@ -274,7 +284,7 @@ class Ledger:
             }
             for position, finding in enumerate(findings)
         ]
-        with _ledger_faults(), self._engine.begin() as connection:
+        with ledger_faults(), self._engine.begin() as connection:
             for table in (t.findings, t.decisions):
                 connection.execute(table.delete().where(*(table.c[name] == value for name, value in key.items())))
             if rows:
@@ -294,7 +304,7 @@ class Ledger:
         query = select(t.decisions).join(t.runs, t.runs.c.run_id == t.decisions.c.run_id)
         if run_id is not None:
             query = query.where(t.decisions.c.run_id == run_id)
-        newest = {row.instance_id: row for row in self._rows(query.order_by(t.runs.c.started_at))}
+        newest = {row.instance_id: row for row in self.rows(query.order_by(t.runs.c.started_at))}
         return [_decision(newest[name]) for name in sorted(newest)]
 
     def findings_of(self, instance_id: str) -> list[Finding]:
@@ -308,69 +318,16 @@ class Ledger:
             .scalar_subquery()
         )
         query = select(t.findings).where(t.findings.c.instance_id == instance_id, t.findings.c.run_id == newest)
-        return [_finding(row) for row in self._rows(query.order_by(t.findings.c.position))]
+        return [_finding(row) for row in self.rows(query.order_by(t.findings.c.position))]
 
-    def _rows(self, query: Any) -> list[Row[Any]]:
-        with _ledger_faults(), self._engine.connect() as connection:
+    def rows(self, query: Any) -> list[Row[Any]]:
+        """Return the rows of a query over `miner.core.tables`."""
+        with ledger_faults(), self._engine.connect() as connection:
             return list(connection.execute(query))
 
     def close(self) -> None:
         """Give back all connections."""
         self._engine.dispose()
-
-
-def _file_of(text: str) -> Path | None:
-    """Return the file of a SQLite ledger, None for one in memory."""
-    try:
-        url = make_url(text)
-    except ArgumentError as error:
-        raise ConfigError(f"paths.ledger_url: {error}", next_step="sqlite:///path/of/ledger.sqlite3") from error
-    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
-        raise ConfigError(
-            f"paths.ledger_url: {url.drivername} is not supported yet: nothing would keep two runs apart",
-            next_step="use sqlite:///path/of/ledger.sqlite3; PostgreSQL comes later",
-        )
-    return Path(url.database) if url.database and url.database != ":memory:" else None
-
-
-def _prepare(file: Path, *, create: bool) -> None:
-    """See that there is a folder for a ledger, or a ledger."""
-    try:
-        if create:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        elif not file.is_file():
-            raise LedgerError(
-                f"there is no ledger at {file}", next_step="check `paths.work`; `swe-miner run` makes one"
-            )
-    except OSError as error:
-        raise LedgerError(f"{file.parent}: {error.strerror}", next_step=_OTHER_FOLDER) from error
-
-
-def _engine(url: str) -> Engine:
-    engine = create_engine(url)
-    if engine.dialect.name == "sqlite":
-
-        @event.listens_for(engine, "connect")
-        def _pragmas(connection: Any, _record: Any) -> None:
-            for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-                connection.execute(f"PRAGMA {pragma}")
-
-    return engine
-
-
-@contextmanager
-def _ledger_faults() -> Iterator[None]:
-    """Turn a database's error into ours: a full disk is a fault of the infrastructure, damage is a ledger error."""
-    try:
-        yield
-    except OperationalError as error:
-        if "disk is full" in str(error):
-            raise DiskFull("no space left while writing the ledger") from error
-        raise LedgerError(f"the ledger cannot be used: {error.orig}", next_step=_OTHER_FOLDER) from error
-    except DatabaseError as error:
-        if isinstance(error, IntegrityError):
-            raise
-        raise LedgerError(f"the ledger is damaged or not a ledger: {error.orig}") from error
 
 
 def _fact(row: Row[Any]) -> Fact:

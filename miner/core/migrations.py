@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
-from sqlalchemy import Connection, Engine, inspect, select
+from sqlalchemy import Column, Connection, Engine, inspect, select
+from sqlalchemy.schema import CreateColumn
 
 from miner.core.errors import LedgerError
-from miner.core.tables import identity, metadata, schema_version
+from miner.core.tables import candidates, identity, intake, metadata, schema_version
 
 
 def _create(connection: Connection) -> None:
@@ -17,7 +19,24 @@ def _create(connection: Connection) -> None:
     connection.execute(identity.insert().values(ledger_id=uuid.uuid4().hex))
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create,)
+def _months(connection: Connection) -> None:
+    """2: intake; month and unit of candidates."""
+    intake.create(connection, checkfirst=True)
+    known = {column["name"] for column in inspect(connection).get_columns("candidates")}
+    for column in (candidates.c.month, candidates.c.unit_id):
+        if column.name not in known:  # a new ledger has them: step 1 makes today's tables
+            connection.exec_driver_sql(f"ALTER TABLE candidates ADD COLUMN {_column(connection, column)}")
+            for index in candidates.indexes:
+                if column.name in index.columns:
+                    index.create(connection, checkfirst=True)
+
+
+def _column(connection: Connection, column: Column[Any]) -> str:
+    """Return a column as its table's definition has it."""
+    return str(CreateColumn(column).compile(dialect=connection.dialect))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _months)
 
 
 def current_version(connection: Connection) -> int:

@@ -155,6 +155,47 @@ class Decision(Record):
     final: bool = True
 
 
+class Seen(Record):
+    """A candidate as discovery found it.
+
+    Attributes:
+        origin: what identifies it.
+        explicit: its visibility was said of this very candidate.
+        month: of the merge; None for a release pair.
+        unit_id: what identifies the unit of discovery that holds it (the forge's id of a repository).
+    """
+
+    instance_id: str
+    source: str
+    origin: dict[str, Any]
+    visibility: Visibility
+    explicit: bool = False
+    month: str | None = None
+    unit_id: str = ""
+
+
+class Intake(Record):
+    """What one unit of discovery came to in one run. merged = linked + unlinked.
+
+    Attributes:
+        merged: changes of the month.
+        linked: those that are candidates, since something says that they close an issue.
+        refused: why the unit as a whole is not taken.
+        fault: the fault of the infrastructure that it met.
+    """
+
+    unit: str
+    unit_id: str = ""
+    month: str | None = None
+    merged: int = 0
+    linked: int = 0
+    unlinked: int = 0
+    refused: Reason | None = None
+    fault: Reason | None = None
+    detail: Legible = ""
+    notes: tuple[Legible, ...] = ()
+
+
 class IssueLink(Record):
     """An issue that a change says it closes, and where it says so.
 
@@ -213,6 +254,16 @@ class ReleasePair(Record):
     def origin(self) -> dict[str, str]:
         """What identifies the pair, as it stands in facts: without its visibility, which is nothing measured."""
         return {"name": self.name, "old": self.old, "new": self.new}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The origin as it stands in the payload of the pair's first fact."""
+        return {"pair": self.origin}
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What the pair's first fact depends on."""
+        return {"pair": self.origin}
 
 
 class Candidate(Record):

@@ -45,6 +45,25 @@ candidates = Table(
     Column("origin", Text, nullable=False),
     Column("visibility", String(16), nullable=False),
     Column("first_run", String(40), ForeignKey("runs.run_id"), nullable=False),
+    Column("month", String(7), index=True),
+    Column("unit_id", String(32), nullable=False, server_default=""),
+)
+
+intake = Table(
+    "intake",
+    metadata,
+    Column("run_id", String(40), ForeignKey("runs.run_id"), primary_key=True),
+    Column("unit", String(255), primary_key=True),
+    Column("unit_id", String(32), nullable=False),
+    Column("month", String(7)),
+    Column("merged", Integer, nullable=False),
+    Column("linked", Integer, nullable=False),
+    Column("unlinked", Integer, nullable=False),
+    Column("refused", String(64)),
+    Column("fault", String(64)),
+    Column("detail", Text, nullable=False),
+    Column("notes", Text, nullable=False),
+    Index("ix_intake_month", "month", "unit"),
 )
 
 facts = Table(

@@ -1,13 +1,16 @@
 """Stage 1: sources of pull requests, and what is made of them: repositories, statements, links, patches."""
 
+from typing import Any
+
 from miner.core.errors import LedgerError
 from miner.core.records import Fact
+from miner.crawlers.interface import Source
 from miner.crawlers.pypi import PypiSource
 
-SOURCES = {"pypi": PypiSource}
+SOURCES: dict[str, type[Source[Any]]] = {"pypi": PypiSource}
 
 
-def source_of(looked_up: Fact) -> type[PypiSource]:
+def source_of(looked_up: Fact) -> type[Source[Any]]:
     """Return the source that a candidate comes from, by the producer of its first fact.
 
     Raises:

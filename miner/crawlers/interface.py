@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from miner.core.blobs import BlobStore
+from miner.core.memo import Memo
 from miner.core.reasons import Reason
-from miner.core.records import Candidate, Observation, Producer, Record
+from miner.core.records import Candidate, Fact, Observation, Producer, Record, Visibility
 
 if TYPE_CHECKING:  # which reads archives, and these raise what is defined here
     from miner.crawlers.git_repo import GitRepo
+    from miner.crawlers.github.answers import Crawled
 
-Item = TypeVar("Item")
+Made = TypeVar("Made", bound="Item")
 
 
 class Refused(Exception):
@@ -45,8 +47,53 @@ def negative(reason: Reason, detail: str, *, network: bool = False) -> Observati
     return Observation(outcome=reason.value, payload={"detail": detail}, network=network)
 
 
-class Source(Protocol[Item]):
-    """A source of pull requests: two measuring functions, and one pure function of what they saw.
+class Item(Protocol):
+    """What a source finds: something that may become a candidate."""
+
+    @property
+    def visibility(self) -> Visibility | None:
+        """Who may read what about it; None: as the settings and the ledger say."""
+        ...
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What identifies it, as the ledger keeps it."""
+        ...
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The origin as it stands in the payload of its first fact."""
+        ...
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What its first fact depends on."""
+        ...
+
+
+@dataclass(frozen=True)
+class Found(Generic[Made]):
+    """What one unit of discovery came to.
+
+    Attributes:
+        items: what may become candidates.
+        unit_id: what identifies the unit whatever its name (the forge's id of a repository).
+        merged: how many changes there were to look at.
+        unlinked: how many of them name no issue: they are counted, and are no candidates.
+        refused: why the unit as a whole is not taken.
+        notes: sentences on what could not be seen, or was seen and is odd.
+    """
+
+    items: tuple[Made, ...] = ()
+    unit_id: str = ""
+    merged: int = 0
+    unlinked: int = 0
+    refused: Rejection | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Source(Protocol[Made]):
+    """A source of pull requests: discovery, two measuring functions, and pure functions of what they saw.
 
     The producer of a candidate's first fact says which source it comes from (`miner.crawlers.source_of`).
 
@@ -60,38 +107,39 @@ class Source(Protocol[Item]):
     look_up_producer: Producer
     extract_producer: Producer
 
-    def discover(self) -> Iterable[Item]:
-        """Return the items to look at, in a fixed order."""
+    def units(self, memo: Memo, /) -> tuple[str, ...]:
+        """Return what discovery is split into, in a fixed order."""
         ...
 
-    def subject(self, item: Item) -> str:
+    def discover(self, unit: str, memo: Memo, /) -> Found[Made]:
+        """Return what one unit holds; what has to be asked for that is measured."""
+        ...
+
+    def subject(self, item: Made, /) -> str:
         """Return the instance id of an item."""
         ...
 
-    def look_up(self, item: Item) -> Observation:
-        """Ask the network what it says about an item."""
+    def look_up(self, item: Made, /) -> Observation:
+        """Return what the network says about an item."""
         ...
 
-    def extract(self, item: Item, looked_up: Mapping[str, Any], logs: Mapping[str, str]) -> Observation:
+    def extract(self, item: Made, looked_up: Fact, /) -> Observation:
         """Bring both trees into a repository and read from them what later stages compute with.
 
-        What comes out depends on the payload `looked_up` alone; the logs of that fact say where to get it.
+        What comes out depends on the payload of `looked_up` alone; its logs say where to get it.
         """
         ...
 
-    def repository(
-        self, item: Item, looked_up: Mapping[str, Any], logs: Mapping[str, str], extracted: Mapping[str, Any]
-    ) -> GitRepo:
+    def repository(self, item: Made, looked_up: Fact, extracted: Fact, /) -> GitRepo:
         """Return the repository with both trees, made again if it was lost."""
         ...
 
     @staticmethod
-    def candidate(
-        origin: Mapping[str, Any],
-        looked_up: Mapping[str, Any],
-        extracted: Mapping[str, Any],
-        digests: Mapping[str, str],
-        blobs: BlobStore,
-    ) -> Candidate | Rejection:
-        """Compute the candidate from what identifies the item and what the two facts hold."""
+    def candidate(looked_up: Fact, extracted: Fact, blobs: BlobStore, /) -> Candidate | Rejection:
+        """Compute the candidate from what the two facts hold."""
+        ...
+
+    @staticmethod
+    def crawled(looked_up: Fact, blobs: BlobStore, /) -> Crawled | None:
+        """Return what a forge says about the pull request; None where there is no forge."""
         ...

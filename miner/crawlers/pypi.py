@@ -19,8 +19,9 @@ from packaging.version import Version
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError, InfrastructureFault
 from miner.core.hashing import canonical_json
+from miner.core.memo import Memo
 from miner.core.reasons import Reason
-from miner.core.records import Candidate, Observation, Producer, ReleasePair, SourceFile
+from miner.core.records import Candidate, Fact, Observation, Producer, ReleasePair, SourceFile
 from miner.core.settings import ArchiveLimits
 from miner.crawlers.archive import Entry, Tree, read_archive
 from miner.crawlers.candidate import compute_candidate
@@ -28,7 +29,7 @@ from miner.crawlers.changelog import decode, is_changelog
 from miner.crawlers.declarations import MAX_BYTES, is_declaration
 from miner.crawlers.git_repo import GitRepo, make_repo
 from miner.crawlers.index import IndexClient
-from miner.crawlers.interface import Refused, Rejection, negative
+from miner.crawlers.interface import Found, Refused, Rejection, negative
 from miner.crawlers.releases import check_pair, instance_id, look_up, source_files
 
 LOOK_UP = Producer(name="pypi.look_up", epoch=2)
@@ -63,7 +64,11 @@ class PypiSource:
         self._repos = repos
         self._limits = limits
 
-    def discover(self) -> tuple[ReleasePair, ...]:
+    def units(self, _memo: Memo) -> tuple[str, ...]:
+        """Return the one unit of this source; none where there are no pairs."""
+        return ("pairs",) if self._pairs else ()
+
+    def discover(self, _unit: str, _memo: Memo) -> Found[ReleasePair]:
         """Return the configured pairs, each once.
 
         Raises:
@@ -78,7 +83,7 @@ class PypiSource:
                 raise ConfigError(f"pairs: {pair.name} {pair.new} stands twice, after {first.old} and after {pair.old}")
             if first.visibility != pair.visibility:
                 raise ConfigError(f"pairs: {pair.name} {pair.new} stands twice, with one visibility and another")
-        return tuple(found.values())
+        return Found(items=tuple(found.values()), merged=len(found))
 
     def subject(self, item: ReleasePair) -> str:
         """Return the instance id of a pair."""
@@ -88,22 +93,26 @@ class PypiSource:
         """Ask the index about both versions."""
         return look_up(item, self._index, self._blobs)
 
-    def extract(self, item: ReleasePair, looked_up: Payload, logs: Mapping[str, str]) -> Observation:
+    def extract(self, item: ReleasePair, looked_up: Fact) -> Observation:
         """Bring both versions into a repository."""
-        files = source_files(looked_up, logs, self._blobs)
+        files = source_files(looked_up.payload, looked_up.logs, self._blobs)
         return extract(item, files, self._index, self._blobs, self._repos, self._limits)
 
-    def repository(self, item: ReleasePair, looked_up: Payload, logs: Mapping[str, str], extracted: Payload) -> GitRepo:
+    def repository(self, item: ReleasePair, looked_up: Fact, extracted: Fact) -> GitRepo:
         """Return the repository of a pair, made again if it was lost."""
-        files = partial(source_files, looked_up, logs, self._blobs)
-        return ensure_repo(item, files, extracted, self._index, self._repos, self._limits)
+        files = partial(source_files, looked_up.payload, looked_up.logs, self._blobs)
+        return ensure_repo(item, files, extracted.payload, self._index, self._repos, self._limits)
 
     @staticmethod
-    def candidate(
-        origin: Payload, looked_up: Payload, extracted: Payload, digests: Mapping[str, str], blobs: BlobStore
-    ) -> Candidate | Rejection:
+    def candidate(looked_up: Fact, extracted: Fact, blobs: BlobStore) -> Candidate | Rejection:
         """Compute the candidate."""
-        return compute_candidate(ReleasePair.model_validate(origin), looked_up, extracted, digests, blobs)
+        pair = ReleasePair.model_validate(looked_up.payload["pair"])
+        return compute_candidate(pair, looked_up.payload, extracted.payload, extracted.blobs, blobs)
+
+    @staticmethod
+    def crawled(_looked_up: Fact, _blobs: BlobStore) -> None:
+        """Return None: there is no forge."""
+        return
 
 
 def repo_path(pair: ReleasePair, repos: Path) -> Path:

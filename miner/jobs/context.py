@@ -6,10 +6,11 @@ import shutil
 import signal
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
 from types import FrameType
+from typing import Any
 
 import docker
 
@@ -20,12 +21,12 @@ from miner.core.errors import InfrastructureFault, Interrupted
 from miner.core.ledger import Ledger, fact_id
 from miner.core.memo import Emit, KeyedLocks, Memo
 from miner.core.reasons import Reason
-from miner.core.records import Fact, FactKey, ReleasePair
+from miner.core.records import Fact, FactKey, Seen
 from miner.core.settings import Settings
 from miner.crawlers.index import IndexClient, index_hosts
-from miner.crawlers.interface import Source
-from miner.crawlers.pypi import PypiSource
+from miner.crawlers.interface import Item, Source
 from miner.jobs.machine import versions
+from miner.jobs.sources import open_source
 from miner.sandbox import janitor
 from miner.sandbox.base_image import BaseImage, ensure_base_image, known_base_image
 from miner.sandbox.engine import connect
@@ -39,7 +40,7 @@ class Context:
     Args:
         settings: of the run.
         closing: closes what is opened.
-        source: where candidates come from; the release pairs of the settings by default.
+        source: where candidates come from; what the settings say by default.
 
     Attributes:
         stop: set when the run is to end early.
@@ -47,7 +48,7 @@ class Context:
         owner: on whose behalf it makes things in the engine.
     """
 
-    def __init__(self, settings: Settings, closing: ExitStack, source: Source[ReleasePair] | None = None) -> None:
+    def __init__(self, settings: Settings, closing: ExitStack, source: Source[Any] | None = None) -> None:
         self.settings = settings
         self.run_id = uuid.uuid4().hex
         self.stop = threading.Event()
@@ -58,9 +59,7 @@ class Context:
         self.owner = janitor.owner_of(self.ledger.id, settings.paths.work)
         self._scratch = settings.paths.work / "scratch" / self.ledger.id
         self._index = IndexClient(settings.index, settings.paths.work / "downloads", stopped=self.stop)
-        self.source = source or PypiSource(
-            settings.pairs, self._index, self.blobs, settings.paths.work / "repos", settings.measure.archive
-        )
+        self.source = source or open_source(settings, self._index, self.blobs)
         self._closing = closing
         self._locks = KeyedLocks()
         self._client: docker.DockerClient | None = None
@@ -89,16 +88,21 @@ class Context:
         self.ledger.add(fact, self.run_id)
         self.new_facts.add(fact_id(fact.key))
 
-    def register(self, pair: ReleasePair) -> None:
-        """Note in the ledger that a candidate was seen; its own visibility wins over that of the settings."""
-        self.ledger.add_candidate(
-            self.source.subject(pair),
-            source=self.source.name,
-            origin=pair.origin,
-            visibility=pair.visibility or self.settings.release.visibility,
-            run_id=self.run_id,
-            explicit=pair.visibility is not None,
-        )
+    def register(self, items: Iterable[Item], *, month: str | None = None, unit_id: str = "") -> None:
+        """Note in the ledger that these were seen; an item's own visibility wins over that of the settings."""
+        seen = [
+            Seen(
+                instance_id=self.source.subject(item),
+                source=self.source.name,
+                origin=item.origin,
+                visibility=item.visibility or self.settings.release.visibility,
+                explicit=item.visibility is not None,
+                month=month,
+                unit_id=unit_id,
+            )
+            for item in items
+        ]
+        self.ledger.add_candidates(seen, self.run_id)
 
     def workshop(self) -> Workshop:
         """Return the tools of the installers; the engine is asked when something is measured, or for the base image."""
@@ -160,7 +164,7 @@ class Context:
 
 
 @contextmanager
-def open_context(settings: Settings, command: str, source: Source[ReleasePair] | None = None) -> Iterator[Context]:
+def open_context(settings: Settings, command: str, source: Source[Any] | None = None) -> Iterator[Context]:
     """Hold the ledger for one run: note its start and its end, and stop cleanly on Ctrl-C and SIGTERM.
 
     Raises:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
 from miner.core.errors import UsageError
 from miner.core.ledger import Ledger, content_hash
-from miner.core.records import Fact, ReleasePair
+from miner.core.records import Fact
 from miner.core.settings import Settings
 from miner.crawlers.interface import Source
 from miner.jobs.context import open_context
@@ -40,13 +41,13 @@ def invalidate(
         return ledger.invalidate(why=why, producer=producer, epoch=epoch, kind=kind, subject=subject, dry_run=dry_run)
 
 
-def remeasure(settings: Settings, *, quiet: bool = False, source: Source[ReleasePair] | None = None) -> Correction:
+def remeasure(settings: Settings, *, quiet: bool = False, source: Source[Any] | None = None) -> Correction:
     """Mine once more, and compare what stands in the place of invalidated facts with what they said.
 
     Args:
         settings: of the run; what candidates of other settings rest on stays out of use.
         quiet: say nothing while it goes on.
-        source: where candidates come from; the release pairs of the settings by default.
+        source: where candidates come from; what the settings say by default.
 
     Raises:
         SweMinerError: as of `miner.jobs.monthly.run`.

@@ -1,5 +1,6 @@
 """The monthly mining job: find candidates, bring each as far as its facts allow, decide, and write the release.
 
+for each unit:       discover -> what is to be mined (a repository's merged pull requests; all pairs)
 for each candidate:  look_up -> extract -> build -> run_before -> run_after     (STEPS; each adds facts)
 after every step the case is computed anew; the first failing finding ends the way
 of what passes:      screen -> no secret in what would be published
@@ -13,18 +14,21 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from exporters.publish import SECRET_RULE
 from exporters.release import Release
-from miner.core.errors import DiskFull, DockerUnavailable, InfrastructureFault, UsageError
+from miner.core.errors import InfrastructureFault, UsageError
 from miner.core.ledger import fact_id
 from miner.core.memo import Emit, is_final
 from miner.core.reasons import Reason, Stage
-from miner.core.records import Decision, Fact, Finding, ReleasePair, State
+from miner.core.records import Decision, Fact, Finding, State
 from miner.core.settings import Settings
-from miner.crawlers.interface import Source
+from miner.crawlers.interface import Item, Source
 from miner.engines.local import LocalEngine
+from miner.jobs.breakers import Breaker
 from miner.jobs.context import Context, open_context
+from miner.jobs.discovery import discover
 from miner.jobs.faults import fault_from, infrastructure_fault
 from miner.jobs.funnel import funnel
 from miner.jobs.progress import Reporter, reporter
@@ -35,8 +39,6 @@ from validators.decide import decide
 from validators.interface import Fault
 from validators.rules import evaluate
 
-_STOPS_THE_RUN = (DockerUnavailable, DiskFull)
-_FAULTS_IN_A_ROW = 3
 _UNSCREENED = Finding(rule=SECRET_RULE, stage=Stage.EXPORT, outcome="unmeasured")
 
 
@@ -54,13 +56,13 @@ class Mined:
     error: InfrastructureFault | None = None
 
 
-def run(settings: Settings, *, quiet: bool = False, source: Source[ReleasePair] | None = None) -> Summary:
+def run(settings: Settings, *, quiet: bool = False, source: Source[Any] | None = None) -> Summary:
     """Run the job; safe to stop and to repeat at any moment.
 
     Args:
         settings: of the run.
         quiet: say nothing while it goes on.
-        source: where candidates come from; the release pairs of the settings by default.
+        source: where candidates come from; what the settings say by default.
 
     Raises:
         LedgerBusy: another run writes to this ledger.
@@ -79,30 +81,32 @@ def mine_and_release(context: Context, *, quiet: bool) -> tuple[list[Mined], Rel
     Raises:
         UsageError: there are none: a release would be replaced by an empty one.
     """
-    pairs = tuple(context.source.discover())
-    if not pairs:
+    units = context.source.units(context.memo(context.store))
+    if not units:
         raise UsageError("no candidates: `pairs` is empty", next_step="swe-miner run --config configs/demo.toml")
-    for pair in pairs:
-        context.register(pair)
-    with reporter(len(pairs), quiet=quiet) as report:
-        mined = _mine_all(context, pairs, report)
+    with reporter(quiet=quiet) as report:
+        report.begin("discover", len(units))
+        items = discover(context, units, report)
+        report.begin("mine", len(items))
+        mined = _mine_all(context, items, report)
     decided = [(one.decision, one.findings) for one in mined]
     return mined, write(context.settings, context.ledger, context.reader, decided)
 
 
-def _mine_all(context: Context, pairs: Sequence[ReleasePair], report: Reporter) -> list[Mined]:
+def _mine_all(context: Context, items: Sequence[Item], report: Reporter) -> list[Mined]:
     def store(fact: Fact) -> None:
         context.store(fact)
         report.fact(fact)
 
-    engine: LocalEngine[ReleasePair, Mined] = LocalEngine(context.settings.run.workers, context.stop, context.abort)
+    engine: LocalEngine[Item, Mined] = LocalEngine(context.settings.run.workers, context.stop, context.abort)
+    breaker = Breaker()
     all_mined: list[Mined] = []
-    with closing(engine.map(partial(mine, context), pairs, store)) as results:
+    with closing(engine.map(partial(mine, context), items, store)) as results:
         for mined in results:
             _keep(context, mined)
             all_mined.append(mined)
             report.decided(mined.decision)
-            _break_on_faults(all_mined)
+            breaker.note(mined.error)
     return sorted(all_mined, key=lambda one: one.decision.instance_id)
 
 
@@ -115,20 +119,10 @@ def _keep(context: Context, mined: Mined) -> None:
         context.ledger.add_fault(context.run_id, decision.instance_id, fault.code, message)
 
 
-def _break_on_faults(mined: Sequence[Mined]) -> None:
-    """Stop a run whose infrastructure is gone: at once, or when one fault meets several candidates in a row (law 2)."""
-    error = mined[-1].error
-    if error is None:
-        return
-    row = [one.error.reason if one.error else None for one in mined[-_FAULTS_IN_A_ROW:]]
-    if isinstance(error, _STOPS_THE_RUN) or row == [error.reason] * _FAULTS_IN_A_ROW:
-        raise error
-
-
-def mine(context: Context, pair: ReleasePair, emit: Emit) -> Mined:
+def mine(context: Context, item: Item, emit: Emit) -> Mined:
     """Bring one candidate as far as its facts allow, and decide on it."""
-    instance_id = context.source.subject(pair)
-    bench = Bench(context, context.memo(emit), pair, instance_id)
+    instance_id = context.source.subject(item)
+    bench = Bench(context, context.memo(emit), item, instance_id)
     trail: tuple[Fact, ...] = ()
     fault, error = None, None
     findings = evaluate(case := context.reader.case(instance_id, trail), context.settings.policy)

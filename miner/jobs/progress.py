@@ -10,12 +10,20 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from miner.core.records import Decision, Fact
-from miner.jobs.render import decision_line
+from miner.core.records import Decision, Fact, Intake
+from miner.jobs.render import decision_line, intake_line
 
 
 class Reporter(Protocol):
     """Is told what happens in a run."""
+
+    def begin(self, stage: str, total: int) -> None:
+        """A stage begins, with so many pieces of work."""
+        ...
+
+    def discovered(self, intake: Intake) -> None:
+        """A unit of discovery was looked into."""
+        ...
 
     def fact(self, fact: Fact) -> None:
         """A fact was stored."""
@@ -29,6 +37,12 @@ class Reporter(Protocol):
 class Silent:
     """Says nothing."""
 
+    def begin(self, stage: str, total: int) -> None:
+        """Say nothing."""
+
+    def discovered(self, intake: Intake) -> None:
+        """Say nothing."""
+
     def fact(self, fact: Fact) -> None:
         """Say nothing."""
 
@@ -37,7 +51,15 @@ class Silent:
 
 
 class Lines:
-    """One plain line for each fact and decision, for logs and pipes."""
+    """One plain line for each fact, unit and decision, for logs and pipes."""
+
+    def begin(self, stage: str, total: int) -> None:
+        """Say nothing: what follows speaks for itself."""
+
+    def discovered(self, intake: Intake) -> None:
+        """Print what a repository came to; release pairs are no news."""
+        if line := intake_line(intake):
+            print(line, flush=True)
 
     def fact(self, fact: Fact) -> None:
         """Print what was measured and how long it took."""
@@ -50,11 +72,21 @@ class Lines:
 
 
 class Bar:
-    """A progress bar over candidates; decisions scroll by above it."""
+    """A progress bar over units, then over candidates; decisions scroll by above it."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
+    def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._task = progress.add_task("mining", total=total)
+        self._task = progress.add_task("")
+
+    def begin(self, stage: str, total: int) -> None:
+        """Start the bar again."""
+        self._progress.reset(self._task, total=total, description=stage)
+
+    def discovered(self, intake: Intake) -> None:
+        """Show what a repository came to and move on."""
+        if line := intake_line(intake):
+            self._progress.console.print(line, markup=False, highlight=False)
+        self._progress.advance(self._task)
 
     def fact(self, fact: Fact) -> None:
         """Show what was measured last."""
@@ -67,7 +99,7 @@ class Bar:
 
 
 @contextmanager
-def reporter(total: int, *, quiet: bool) -> Iterator[Reporter]:
+def reporter(*, quiet: bool) -> Iterator[Reporter]:
     """Yield the reporter that fits where the output goes."""
     if quiet:
         yield Silent()
@@ -76,4 +108,4 @@ def reporter(total: int, *, quiet: bool) -> Iterator[Reporter]:
     else:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console()) as progress:
-            yield Bar(progress, total)
+            yield Bar(progress)

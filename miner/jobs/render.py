@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from miner.core.records import Decision, State
+from miner.core.records import Decision, Intake, State
 from miner.jobs.funnel import FunnelStage
 from miner.jobs.summary import Correction, Summary
 from miner.sandbox.doctor import Check
@@ -19,6 +19,16 @@ def decision_line(decision: Decision) -> str:
     code = f" [{decision.code}]" if decision.code else ""
     sentence = textwrap.shorten(decision.sentence, _SENTENCE_CHARS, placeholder=" ...")
     return f"{_MARK[decision.state]} {decision.instance_id}{code} {sentence}"
+
+
+def intake_line(intake: Intake) -> str:
+    """Return one line on one repository, "" for what is none."""
+    if intake.month is None:
+        return ""
+    if intake.fault or intake.refused:
+        return f"{'!' if intake.fault else '-'} {intake.unit} [{intake.fault or intake.refused}] {intake.detail}"
+    notes = f" ({'; '.join(intake.notes)})" if intake.notes else ""
+    return f"  {intake.unit}: {count(intake.merged, 'merged pull request')}, {intake.linked} linked to issues{notes}"
 
 
 def count(number: int, noun: str) -> str:

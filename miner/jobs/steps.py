@@ -12,14 +12,15 @@ from installers.ladder import InstallCase, install
 from miner.core.hashing import sha256_bytes
 from miner.core.memo import Memo
 from miner.core.reasons import Stage
-from miner.core.records import Fact, Observation, Producer, ReleasePair
+from miner.core.records import Fact, Observation, Producer
 from miner.core.text import patch_bytes
 from miner.crawlers.git_image import pack_single_commit
+from miner.crawlers.interface import Item
 from miner.jobs.context import Context
 from miner.sandbox.interface import TestRequest
 from miner.sandbox.profile import profile_of
 from miner.sandbox.runner import conditions, run_tests
-from validators.case import AFTER, BEFORE, EXTRACT, LOOK_UP, PAIR
+from validators.case import AFTER, BEFORE, EXTRACT, LOOK_UP
 from validators.interface import Case
 
 RUNNER = Producer(name="sandbox.run_tests", epoch=1)
@@ -27,11 +28,11 @@ RUNNER = Producer(name="sandbox.run_tests", epoch=1)
 
 @dataclass(frozen=True)
 class Bench:
-    """What a step works with: the run's context, the memo of this unit, and the pair in hand."""
+    """What a step works with: the run's context, the memo of this unit, and the item in hand."""
 
     context: Context
     memo: Memo
-    pair: ReleasePair
+    item: Item
     instance_id: str
 
 
@@ -41,20 +42,19 @@ Step = Callable[[Bench, Case, tuple[Fact, ...]], tuple[Fact, ...]]
 def look_up(bench: Bench, _case: Case, _trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """Ask the source what it says about the candidate."""
     source = bench.context.source
-    inputs = {"pair": bench.pair.origin}
 
     def run() -> Observation:
-        seen = source.look_up(bench.pair)
-        return seen.model_copy(update={"payload": {PAIR: bench.pair.origin, **seen.payload}})
+        seen = source.look_up(bench.item)
+        return seen.model_copy(update={"payload": {**bench.item.identity, **seen.payload}})
 
-    return (bench.memo.measure(source.look_up_producer, LOOK_UP, bench.instance_id, inputs, run),)
+    return (bench.memo.measure(source.look_up_producer, LOOK_UP, bench.instance_id, bench.item.inputs, run),)
 
 
 def extract(bench: Bench, _case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """Bring base and target into a repository."""
     source, looked_up = bench.context.source, _of(trail, LOOK_UP)
     inputs = {"looked_up": looked_up.payload, "limits": bench.context.settings.measure.archive}
-    run = partial(source.extract, bench.pair, looked_up.payload, looked_up.logs)
+    run = partial(source.extract, bench.item, looked_up)
     return (bench.memo.measure(source.extract_producer, EXTRACT, bench.instance_id, inputs, run),)
 
 
@@ -66,7 +66,7 @@ def build(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]
     looked_up, extracted = _of(trail, LOOK_UP), _of(trail, EXTRACT)
 
     def pack(out: BinaryIO) -> None:
-        repo = context.source.repository(bench.pair, looked_up.payload, looked_up.logs, extracted.payload)
+        repo = context.source.repository(bench.item, looked_up, extracted)
         pack_single_commit(repo, commit, out)
 
     workshop = context.workshop()

@@ -20,7 +20,7 @@ from miner.core.errors import LedgerBusy, LedgerError
 from miner.core.ledger import Ledger, content_hash, fact_id
 from miner.core.migrations import MIGRATIONS
 from miner.core.reasons import Reason
-from miner.core.records import Decision, Evidence, Fact, FactKey, Finding, State, Visibility
+from miner.core.records import Decision, Evidence, Fact, FactKey, Finding, Intake, Seen, State, Visibility
 from miner.core.settings import load_settings
 
 NOW = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -130,7 +130,8 @@ def test_a_run_that_could_not_note_its_end_was_killed(ledger: Ledger) -> None:
 def test_a_candidate_keeps_its_first_run_and_takes_its_newest_origin(ledger: Ledger) -> None:
     ledger.begin_run("r2", "run", load_settings(environ={}), {})
     for run, old in (("r1", "1.0"), ("r2", "1.1")):
-        ledger.add_candidate("a", source="pypi", origin={"old": old}, visibility=Visibility.PUBLIC, run_id=run)
+        seen = Seen(instance_id="a", source="pypi", origin={"old": old}, visibility=Visibility.PUBLIC)
+        ledger.add_candidates([seen], run)
     [row] = ledger.candidates()
     assert (row.first_run, row.origin) == ("r1", '{"old":"1.1"}')
 
@@ -195,6 +196,31 @@ def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         Ledger(url)
     with engine.connect() as connection:
         assert inspect(connection).get_table_names() == ["decisions"]
+
+
+def test_a_ledger_of_version_one_gets_months_and_keeps_its_candidates(tmp_path: Path) -> None:
+    url, file = f"sqlite:///{tmp_path}/old.sqlite3", tmp_path / "old.sqlite3"
+    Ledger(url).close()
+    with sqlite3.connect(file) as connection:  # what version 1 had
+        connection.execute("DROP TABLE intake")
+        connection.execute("DROP INDEX ix_candidates_month")
+        connection.execute("ALTER TABLE candidates DROP COLUMN month")
+        connection.execute("ALTER TABLE candidates DROP COLUMN unit_id")
+        connection.execute("INSERT INTO runs VALUES ('r0', '', '', '', '', '', '', '', '', 'done')")
+        connection.execute("INSERT INTO candidates VALUES ('old', 'pypi', '{}', 'public', 'r0')")
+        connection.execute("UPDATE schema_version SET version = 1")
+    connection.close()
+    ledger = Ledger(url)
+    new = Seen(
+        instance_id="new", source="github", origin={}, visibility=Visibility.PUBLIC, month="2025-05", unit_id="7"
+    )
+    ledger.add_candidates([new], "r0")
+    assert [(row.instance_id, row.month, row.unit_id) for row in ledger.candidates()] == [
+        ("new", "2025-05", "7"),
+        ("old", None, ""),
+    ]
+    ledger.add_intake(Intake(unit="o/r", merged=3, linked=1, unlinked=2, notes=("odd",)), "r0")
+    assert [(one.unit, one.merged, one.notes) for one in ledger.intake("r0")] == [("o/r", 3, ("odd",))]
 
 
 def test_migrations_are_numbered_from_one_in_their_docstrings() -> None:

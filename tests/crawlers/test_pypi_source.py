@@ -19,8 +19,9 @@ from packaging.version import Version
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError, IndexUnreachable, InfrastructureFault
 from miner.core.hashing import canonical_json
+from miner.core.memo import Memo
 from miner.core.reasons import Reason
-from miner.core.records import Candidate, Observation, ReleasePair, SourceFile
+from miner.core.records import Candidate, Fact, Observation, ReleasePair, SourceFile
 from miner.core.settings import ArchiveLimits, Index
 from miner.crawlers import SOURCES
 from miner.crawlers.candidate import compute_candidate, declared_files, split_of
@@ -302,13 +303,21 @@ def test_the_registered_source_answers_as_its_protocol_says(bench: Bench) -> Non
     twice = [PAIR, PAIR.model_copy(update={"name": "my-pkg"})]
     source = SOURCES["pypi"](twice, bench.index, bench.blobs, bench.repos, bench.limits)
     assert isinstance(source, PypiSource)
-    (item,) = source.discover()
-    looked_up = source.look_up(item)
-    seen = source.extract(item, looked_up.payload, looked_up.logs)
-    candidate = source.candidate(item.origin, looked_up.payload, seen.payload, seen.blobs, bench.blobs)
+    memo = Memo(lambda _key: [], lambda _fact: None)
+    (unit,) = source.units(memo)
+    (item,) = source.discover(unit, memo).items
+
+    def fact(kind: str, seen: Observation) -> Fact:
+        seen = seen.model_copy(update={"payload": {**item.identity, **seen.payload}})
+        return memo.measure(source.look_up_producer, kind, source.subject(item), item.inputs, lambda: seen)
+
+    looked_up = fact("source.look_up", source.look_up(item))
+    extracted = fact("source.extract", source.extract(item, looked_up))
+    candidate = source.candidate(looked_up, extracted, bench.blobs)
     assert isinstance(candidate, Candidate)
     assert candidate.instance_id == source.subject(item)
-    repo = source.repository(item, looked_up.payload, looked_up.logs, seen.payload)
+    repo = source.repository(item, looked_up, extracted)
+    assert source.crawled(looked_up, bench.blobs) is None
     assert repo.tree_of(candidate.base_commit) == candidate.base_tree
 
 

@@ -39,8 +39,8 @@ def plant(settings: Settings, change: Change = lambda _subject, _kind, seen: see
         context = _Planter(settings, closing, change)
         closing.callback(context.ledger.close)
         context.ledger.begin_run(context.run_id, "run", settings, {})
-        for pair in context.source.discover():
-            context.register(pair)
+        for pair in context.source.discover("pairs", context.memo(context.store)).items:
+            context.register([pair])
             mined = mine(context, pair, context.store)
             assert mined.fault is None, mined.fault
             context.ledger.decide(context.run_id, settings.policy_hash, mined.decision, mined.findings)

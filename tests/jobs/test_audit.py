@@ -20,7 +20,7 @@ from miner.cli import app, why
 from miner.core.blobs import BlobStore
 from miner.core.ledger import Ledger
 from miner.core.reasons import Stage
-from miner.core.records import Decision, Fact, Observation, State, Visibility
+from miner.core.records import Decision, Fact, Observation, Seen, State, Visibility
 from miner.jobs.audit import Account
 from miner.jobs.funnel import STAGES, FunnelStage
 from miner.jobs.summary import Correction, Summary
@@ -71,7 +71,9 @@ def mined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mined]:
         ledger = Ledger(chosen.paths.ledger)
         run_id = ledger.runs()[-1].run_id
         for name in ("later", "waiting"):
-            ledger.add_candidate(IDS[name], source="pypi", origin={}, visibility=Visibility.PUBLIC, run_id=run_id)
+            ledger.add_candidates(
+                [Seen(instance_id=IDS[name], source="pypi", origin={}, visibility=Visibility.PUBLIC)], run_id
+            )
         waits = Decision(
             instance_id=IDS["waiting"], state=State.PENDING, stage=Stage.INSTALL, sentence="not judged yet"
         )

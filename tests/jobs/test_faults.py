@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from miner.core.blobs import BlobStore
 from miner.core.errors import DiskFull, DockerUnavailable, IndexUnreachable, SweMinerError
 from miner.core.ledger import Ledger
 from miner.core.reasons import Reason
-from miner.core.records import Observation, ReleasePair, State
+from miner.core.records import Fact, Observation, ReleasePair, State
 from miner.core.settings import Settings
 from miner.crawlers.index import IndexClient
 from miner.crawlers.pypi import PypiSource
@@ -314,10 +314,10 @@ def source(chosen: Settings, **errors: Exception) -> PypiSource:
     """The real source, which raises when it comes to extract one of these packages."""
 
     class Broken(PypiSource):
-        def extract(self, item: ReleasePair, looked_up: Mapping[str, Any], logs: Mapping[str, str]) -> Observation:
+        def extract(self, item: ReleasePair, looked_up: Fact) -> Observation:
             if item.name in errors:
                 raise errors[item.name]
-            return super().extract(item, looked_up, logs)
+            return super().extract(item, looked_up)
 
     work = chosen.paths.work
     index = IndexClient(chosen.index, work / "downloads")

@@ -23,6 +23,7 @@ from world import pair, special
 
 from miner.core.blobs import BlobStore
 from miner.core.hashing import canonical_json
+from miner.core.memo import Memo
 from miner.core.records import Observation, Producer, ReleasePair
 from miner.core.settings import load_settings
 from miner.crawlers.index import IndexClient
@@ -111,12 +112,16 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
             kept = {name: value for name, value in json.loads(text).items() if name not in ("measures", "logs")}
             found.setdefault(producer.name, {"epoch": producer.epoch, "cases": {}})["cases"][case] = kept
 
+        memo = Memo(lambda _key: [], lambda _fact: None)
         for name in PAIRS:
             item = ReleasePair(**pair(name))
-            looked_up = source.look_up(item)
-            note(source.look_up_producer, name, looked_up)
-            if looked_up.outcome == "ok":
-                note(source.extract_producer, name, source.extract(item, looked_up.payload, looked_up.logs))
+            seen = source.look_up(item)
+            note(source.look_up_producer, name, seen)
+            looked_up = memo.measure(
+                source.look_up_producer, "source.look_up", name, item.inputs, lambda seen=seen: seen
+            )
+            if looked_up.ok:
+                note(source.extract_producer, name, source.extract(item, looked_up))
     return found
 
 

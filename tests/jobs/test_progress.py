@@ -29,7 +29,8 @@ class Terminal(io.StringIO):
 
 def told(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> str:
     monkeypatch.setattr("sys.stdout", stream)
-    with reporter(2, quiet=quiet) as report:
+    with reporter(quiet=quiet) as report:
+        report.begin("mine", 2)
         report.fact(FACT)
         report.decided(DECISION)
     return stream.getvalue()
