@@ -18,11 +18,11 @@ from pydantic import BaseModel
 from exporters.schema import schema_docs
 from installers.pythons import load_pythons
 from miner.core.blobs import BlobStore
-from miner.core.errors import EXIT_FAULTED, MachineError, SweMinerError
+from miner.core.errors import EXIT_FAULTED, LedgerBusy, MachineError, SweMinerError
 from miner.core.generated import reasons_page
 from miner.core.ledger import Ledger
 from miner.core.records import legible
-from miner.core.settings import Settings, load_settings
+from miner.core.settings import Settings, load_settings, run_flags
 from miner.jobs import audit, correction, monthly, release
 from miner.jobs.funnel import funnel as count_funnel
 from miner.jobs.render import checks_text, correction_text, count, decision_line, funnel_text, summary_text
@@ -67,9 +67,23 @@ def _plain(value: Any) -> Any:
 
 
 @app.command()
-def run(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
+def run(
+    source: Annotated[str | None, typer.Option(help="pypi, github, git or snapshot.")] = None,
+    month: Annotated[str | None, typer.Option(help="Month of the merges, as 2025-05.")] = None,
+    forge_url: Annotated[str | None, typer.Option(help="A server of GitHub's shape instead of github.com.")] = None,
+    pilot: Annotated[int | None, typer.Option(help="Take a sample of so many candidates, and extrapolate.")] = None,
+    notify: Annotated[str | None, typer.Option(help="Command that is told of stop, breaker, cap and finish.")] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
     """Mine: find candidates, build environments, validate, and write a release."""
-    summary = monthly.run(_settings(config, overrides), quiet=as_json)
+    flags = run_flags(source=source, month=month, forge_url=forge_url, pilot=pilot, notify=notify)
+    try:
+        summary = monthly.run(_settings(config, [*flags, *(overrides or ())]), quiet=as_json)
+    except LedgerBusy:
+        _say({"running": True}, "already running: `swe-miner status` shows how far it is", as_json=as_json)
+        return
     _say(summary, summary_text(summary), as_json=as_json)
     raise typer.Exit(EXIT_FAULTED if summary.faulted else 0)
 

@@ -104,13 +104,17 @@ class Ledger:
     def find(self, key: FactKey) -> list[Fact]:
         """Return a key's standing facts by ordinal, whatever its own ordinal; -1 includes tombstoned ones.
 
+        A key with an empty input hash asks for the facts of all inputs, in order of observation.
+
         Facts of earlier epochs stand as well: what a raised epoch made doubtful has a tombstone (law 1).
         """
-        same = (t.facts.c[name] == getattr(key, name) for name in ("kind", "subject", "input_hash", "producer"))
+        names = ("kind", "subject", *(("input_hash",) if key.input_hash else ()), "producer")
+        same = (t.facts.c[name] == getattr(key, name) for name in names)
         query = select(t.facts).where(*same, t.facts.c.epoch <= key.epoch)
         if key.ordinal != -1:
             query = query.where(t.facts.c.fact_id.not_in(select(t.tombstones.c.fact_id)))
-        return self._facts(query.order_by(t.facts.c.epoch, t.facts.c.ordinal))
+        order = (t.facts.c.epoch, t.facts.c.ordinal) if key.input_hash else (t.facts.c.observed_at, t.facts.c.fact_id)
+        return self._facts(query.order_by(*order))
 
     def get(self, fact_id: str) -> Fact | None:
         """Return a fact by its id, tombstoned or not."""

@@ -80,9 +80,7 @@ class Memo:
             inputs: everything that the result depends on, settings of `measure` included; JSON values and records.
             run: measures; an infrastructure fault is raised by it, never returned.
         """
-        key = FactKey(
-            kind=kind, subject=subject, input_hash=hash_of(inputs), producer=producer.name, epoch=producer.epoch
-        )
+        key = _key(producer, kind, subject, hash_of(inputs))
         with self._locks.of(f"{key.kind}/{key.subject}/{key.input_hash}"):
             known = self._find(key)
             if known and not self._wants_second_attempt(known):
@@ -92,6 +90,15 @@ class Memo:
         if all(one.key != fact.key for one in self.used):
             self.used.append(fact)
         return fact
+
+    def peek(self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any]) -> Fact | None:
+        """Return the fact that `measure` would answer with, None where it would measure; it does not count as used."""
+        known = self._find(_key(producer, kind, subject, hash_of(inputs)))
+        return known[-1] if known and not self._wants_second_attempt(known) else None
+
+    def known(self, producer: Producer, kind: str, subject: str) -> list[Fact]:
+        """Return a subject's standing facts of a kind, whatever their inputs, oldest first; none counts as used."""
+        return self._find(_key(producer, kind, subject, ""))
 
     def patient(self) -> Memo:
         """Return a memo that takes every known answer as it stands; what it answers with counts as used by this one."""
@@ -123,6 +130,10 @@ class Memo:
     def _wants_second_attempt(self, known: list[Fact]) -> bool:
         last = known[-1]
         return not is_final(known) and self._clock() - last.observed_at >= self._recheck_after
+
+
+def _key(producer: Producer, kind: str, subject: str, input_hash: str) -> FactKey:
+    return FactKey(kind=kind, subject=subject, input_hash=input_hash, producer=producer.name, epoch=producer.epoch)
 
 
 def is_final(attempts: list[Fact]) -> bool:

@@ -101,6 +101,7 @@ class Reason(StrEnum):
     SOURCE_NOT_RELEASED = "source-not-released"
     NOT_PUBLIC = "not-public"
     SECRET_FOUND = "secret-found"  # noqa: S105 - a reason code, not a secret
+    GATE_SAMPLE = "gate-sample"
     # infrastructure: never a property of a task
     FORGE_UNREACHABLE = "forge-unreachable"
     FORGE_ERROR = "forge-error"
@@ -221,6 +222,7 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.SOURCE_NOT_RELEASED: (_X, "the release's configuration does not take this source"),
     Reason.NOT_PUBLIC: (_X, "the subject's visibility forbids it in a public release"),
     Reason.SECRET_FOUND: (_X, "the row holds what looks like a secret"),
+    Reason.GATE_SAMPLE: (_X, "passed a gate only as a sample: it is counted, not released"),
     Reason.FORGE_UNREACHABLE: (_F, "the forge did not answer"),
     Reason.FORGE_ERROR: (_F, "the forge answered with a server error or nonsense"),
     Reason.FORGE_LIMITED: (_F, "the forge's rate limit is used up for longer than a run waits"),

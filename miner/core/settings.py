@@ -124,7 +124,7 @@ class Mine(_Section):
     """What is mined.
 
     Attributes:
-        source: where candidates come from.
+        source: where candidates come from; None: `pypi` where there are pairs, `github` where there are none.
         month: of the merge, in UTC.
         repositories: full names of repositories.
         repository_list: a file with one full name a line.
@@ -138,7 +138,7 @@ class Mine(_Section):
         pilot: take only a stratified sample of this many candidates through all stages.
     """
 
-    source: Literal["pypi", "github", "git", "snapshot"] = "github"
+    source: Literal["pypi", "github", "git", "snapshot"] | None = None
     month: Annotated[str, AfterValidator(_a_month)] | None = None
     repositories: tuple[str, ...] = ()
     repository_list: Path | None = None
@@ -291,6 +291,11 @@ class Settings(_Section):
     pairs: tuple[ReleasePair, ...] = ()
 
     @property
+    def source(self) -> Literal["pypi", "github", "git", "snapshot"]:
+        """Where candidates come from."""
+        return self.mine.source or ("pypi" if self.pairs else "github")
+
+    @property
     def hash(self) -> str:
         """Hash of everything that can change a result; paths and hosts of this machine are left out."""
         return hash_of(self.portable())
@@ -365,6 +370,17 @@ def load_settings(
         return Settings.model_validate(merged)
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(item) for item in error.errors())) from error
+
+
+def run_flags(
+    *, source: str | None, month: str | None, forge_url: str | None, pilot: int | None, notify: str | None
+) -> list[str]:
+    """Return the flags of a run as `key=value` texts; a forge has REST and GraphQL where GitHub Enterprise has them."""
+    values = {"mine.source": source, "mine.month": month, "mine.pilot": pilot, "run.notify": notify}
+    if forge_url is not None:
+        root = forge_url.removesuffix("/")
+        values |= {"github.url": root, "github.api_url": f"{root}/api/v3", "github.graphql_url": f"{root}/api/graphql"}
+    return [f"{key}={json.dumps(value)}" for key, value in values.items() if value is not None]
 
 
 def _read(path: Path) -> dict[str, Any]:

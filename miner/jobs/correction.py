@@ -7,7 +7,7 @@ from typing import Any
 
 from miner.core.errors import UsageError
 from miner.core.ledger import Ledger, content_hash
-from miner.core.records import Fact
+from miner.core.records import Fact, State
 from miner.core.settings import Settings
 from miner.crawlers.interface import Source
 from miner.jobs.context import open_context
@@ -54,14 +54,14 @@ def remeasure(settings: Settings, *, quiet: bool = False, source: Source[Any] | 
     """
     with open_context(settings, "remeasure", source) as context:
         old = {_question(fact): fact for fact, _ in context.ledger.tombstoned()}
-        mined, _ = mine_and_release(context, quiet=quiet)
+        decisions, _ = mine_and_release(context, quiet=quiet)
         new = {_question(fact): fact for fact in map(context.ledger.get, sorted(context.new_facts)) if fact is not None}
         left = sum(not context.ledger.find(fact.key) for question, fact in old.items() if question not in new)
         pairs = [(old[question], new[question]) for question in sorted(old.keys() & new.keys())]
         return Correction(
             changes=tuple(_compared(*pair) for pair in pairs),
             left=left,
-            faulted=sum(one.fault is not None for one in mined),
+            faulted=sum(one.state is State.FAULTED for one in decisions),
         )
 
 

@@ -44,7 +44,7 @@ _UNSCREENED = Finding(rule=SECRET_RULE, stage=Stage.EXPORT, outcome="unmeasured"
 
 @dataclass(frozen=True)
 class Mined:
-    """What became of one candidate, and the fault that it met, if one did.
+    """What became of one candidate, and the fault that it met, if one did; nobody holds more than one of them.
 
     Attributes:
         error: the fault, where it is one of the infrastructure; None for a bug.
@@ -71,11 +71,11 @@ def run(settings: Settings, *, quiet: bool = False, source: Source[Any] | None =
     """
     started = time.monotonic()
     with open_context(settings, "run", source) as context:
-        mined, release = mine_and_release(context, quiet=quiet)
-        return _summary(context, mined, release, time.monotonic() - started)
+        decisions, release = mine_and_release(context, quiet=quiet)
+        return _summary(context, decisions, release, time.monotonic() - started)
 
 
-def mine_and_release(context: Context, *, quiet: bool) -> tuple[list[Mined], Release]:
+def mine_and_release(context: Context, *, quiet: bool) -> tuple[list[Decision], Release]:
     """Mine all candidates of a context's source, decide on each, and write the release.
 
     Raises:
@@ -88,26 +88,25 @@ def mine_and_release(context: Context, *, quiet: bool) -> tuple[list[Mined], Rel
         report.begin("discover", len(units))
         items = discover(context, units, report)
         report.begin("mine", len(items))
-        mined = _mine_all(context, items, report)
-    decided = [(one.decision, one.findings) for one in mined]
-    return mined, write(context.settings, context.ledger, context.reader, decided)
+        decisions = _mine_all(context, items, report)
+    return decisions, write(context.settings, context.ledger, context.reader, decisions)
 
 
-def _mine_all(context: Context, items: Sequence[Item], report: Reporter) -> list[Mined]:
+def _mine_all(context: Context, items: Sequence[Item], report: Reporter) -> list[Decision]:
     def store(fact: Fact) -> None:
         context.store(fact)
         report.fact(fact)
 
     engine: LocalEngine[Item, Mined] = LocalEngine(context.settings.run.workers, context.stop, context.abort)
     breaker = Breaker()
-    all_mined: list[Mined] = []
+    decisions: list[Decision] = []
     with closing(engine.map(partial(mine, context), items, store)) as results:
         for mined in results:
             _keep(context, mined)
-            all_mined.append(mined)
+            decisions.append(mined.decision)
             report.decided(mined.decision)
             breaker.note(mined.error)
-    return sorted(all_mined, key=lambda one: one.decision.instance_id)
+    return sorted(decisions, key=lambda one: one.instance_id)
 
 
 def _keep(context: Context, mined: Mined) -> None:
@@ -156,12 +155,11 @@ def _provisional(context: Context, trail: Sequence[Fact]) -> set[Reason]:
     return {Reason(fact.outcome) for fact in trail if not fact.ok and not is_final(context.ledger.find(fact.key))}
 
 
-def _summary(context: Context, mined: Sequence[Mined], release: Release, seconds: float) -> Summary:
-    decisions = tuple(one.decision for one in mined)
+def _summary(context: Context, decisions: Sequence[Decision], release: Release, seconds: float) -> Summary:
     used = {name for decision in decisions for name in decision.trail}
     return Summary(
         run_id=context.run_id,
-        decisions=decisions,
+        decisions=tuple(decisions),
         funnel=funnel(decisions),
         measured=len(context.new_facts),
         known=len(used - context.new_facts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,7 +19,7 @@ from installers.lock import KIND as LOCK
 from installers.pythons import Python, read_pythons
 from miner.core.blobs import BlobStore
 from miner.core.errors import ReleaseError
-from miner.core.ledger import Ledger, fact_id
+from miner.core.ledger import Ledger
 from miner.core.records import Decision, Environment, Fact, Finding, Recipe, State, Visibility
 from miner.core.settings import Settings
 from miner.sandbox.runner import suite_command
@@ -34,18 +34,20 @@ def screen(ledger: Ledger, reader: Reader, decision: Decision, trail: Sequence[F
     return (secret_finding(item),) if item.visibility is Visibility.PUBLIC else ()
 
 
-def write(
-    settings: Settings, ledger: Ledger, reader: Reader, decided: Iterable[tuple[Decision, Sequence[Finding]]]
-) -> Release:
-    """Write the release of these decisions to `paths.release`."""
+def write(settings: Settings, ledger: Ledger, reader: Reader, decisions: Sequence[Decision]) -> Release:
+    """Write the release of these decisions, whose findings the ledger holds, to `paths.release`."""
+    runs = ledger.runs_of(name for decision in decisions for name in decision.trail)
+    items = _items(ledger, reader, decisions)
+    return exporter.build(items, settings, content_versions(), settings.paths.release, runs)
+
+
+def _items(ledger: Ledger, reader: Reader, decisions: Iterable[Decision]) -> Iterator[ReleaseItem]:
+    """Yield one item after the other: whole items of a month do not fit into memory."""
     load = _Loader(ledger, reader)
-    items = []
-    for decision, findings in decided:
+    for decision in decisions:
         trail = [fact for fact in map(ledger.get, decision.trail) if fact is not None]
         item = load(decision.instance_id, trail, decision)
-        items.append(item.model_copy(update={"findings": tuple(findings)}))
-    runs = ledger.runs_of(fact_id(fact.key) for item in items for fact in item.trail)
-    return exporter.build(items, settings, content_versions(), settings.paths.release, runs)
+        yield item.model_copy(update={"findings": tuple(ledger.findings_of(decision.instance_id))})
 
 
 def rebuild(settings: Settings, lock: Path, folder: Path) -> Release:

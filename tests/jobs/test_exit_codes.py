@@ -150,7 +150,9 @@ def test_second_run_on_the_same_ledger_is_told_that_it_is_busy(call: Call, serve
     assert call("run", *chosen)[0] == 0
     ledger = Ledger(settings(tmp_path, server).paths.ledger)
     with ledger.exclusive():
-        for verb in (["run"], ["remeasure"], ["invalidate", "pypi.look_up", "--why", "y"]):
+        code, out, _ = call("run", *chosen)
+        assert (code, out) == (0, "already running: `swe-miner status` shows how far it is\n")
+        for verb in (["remeasure"], ["invalidate", "pypi.look_up", "--why", "y"]):
             code, _, err = call(*verb, *chosen)
             assert code == 5
             assert "another run writes to this ledger" in err
@@ -197,7 +199,7 @@ def test_second_run_is_told_that_it_is_busy_however_the_ledger_is_named(
     chosen = options(tmp_path, server, pair("none"))
     assert call("run", *chosen)[0] == 0
     with Ledger(settings(tmp_path, server).paths.ledger).exclusive():
-        assert call("run", *chosen, *other_name)[0] == 5
+        assert call("run", *chosen, *other_name)[1].startswith("already running")
 
 
 def test_error_that_quotes_hostile_text_does_not_reach_the_terminal_with_it(
