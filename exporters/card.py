@@ -44,6 +44,7 @@ def _values(lock: ReleaseLock, items: Sequence[PublicItem]) -> dict[str, Any]:
         "unmeasured": _unmeasured(states),
         "left_out": lock.left_out,
         "considered": considered,
+        "split": _split(items),
         "reasons": _reasons(items),
         "version": lock.versions.get("swe-miner", "unknown"),
         "schema": SCHEMA_VERSION,
@@ -66,6 +67,18 @@ def _filled(items: Sequence[PublicItem], states: Counter[State]) -> list[Table]:
 
 def _unmeasured(states: Counter[State]) -> int:
     return states[State.FAULTED] + states[State.PENDING]
+
+
+def _split(items: Sequence[PublicItem]) -> list[tuple[str, str, int, int, int]]:
+    """Return source, month, and how many were accepted, rejected and are unmeasured; what has no month comes last."""
+    states: dict[tuple[str, str], Counter[State]] = {}
+    for item in items:
+        states.setdefault((item.source, item.month or ""), Counter())[item.decision.state] += 1
+    rows = sorted(states.items(), key=lambda row: (row[0][0], row[0][1] == "", row[0][1]))
+    return [
+        (source, month or "-", found[State.ACCEPTED], found[State.REJECTED], _unmeasured(found))
+        for (source, month), found in rows
+    ]
 
 
 def _reasons(items: Sequence[PublicItem]) -> list[tuple[Reason, int]]:

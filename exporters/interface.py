@@ -25,6 +25,7 @@ class ReleaseItem(Record):
     """Everything known about one candidate, recomputed from its facts. Not fit to be published: see `PublicItem`.
 
     Attributes:
+        month: of the merge in UTC, as discovery noted it; None for a release pair.
         trail: the facts that the item was computed from, in the order in which they were used.
         test_command: runs tests in the image, in the project's folder; files or ids of tests are appended to it.
         lock_text: the locked requirements that the environment was installed from.
@@ -37,6 +38,8 @@ class ReleaseItem(Record):
     findings: tuple[Finding, ...] = ()
     visibility: Visibility
     source: str
+    repo: str | None = None
+    month: str | None = None
     trail: tuple[Fact, ...] = ()
     candidate: Candidate | None = None
     recipe: Recipe | None = None
@@ -101,6 +104,7 @@ class PublicItem(Record):
     decision: Decision
     findings: tuple[Finding, ...]
     facts: tuple[FactNote, ...]
+    month: str | None = None
     repo: str | None = None
     task: Task | None = None
 

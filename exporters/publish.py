@@ -117,6 +117,7 @@ def _bare(item: ReleaseItem) -> PublicItem:
         decision=decision.model_copy(update={"sentence": sentence, "evidence": ()}),
         findings=findings,
         facts=_notes(item.trail),
+        month=item.month,
     )
 
 
@@ -138,7 +139,8 @@ def _whole(item: ReleaseItem) -> PublicItem:
         decision=item.decision.model_copy(update=decision),
         findings=tuple(findings),
         facts=_notes(item.trail),
-        repo=item.candidate.repo if item.candidate else None,
+        repo=item.candidate.repo if item.candidate else item.repo,
+        month=item.month,
         task=_task(item) if item.decision.state is State.ACCEPTED else None,
     )
 

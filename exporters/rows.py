@@ -8,7 +8,7 @@ from typing import Any
 
 from exporters.interface import FactNote, PublicItem, Task
 from exporters.text import clean, encode_patch
-from miner.core.records import Finding, State
+from miner.core.records import Candidate, Finding, State
 from miner.core.settings import Measure
 from miner.sandbox.image_archive import ImageConfig
 from miner.sandbox.profile import suite_env
@@ -68,10 +68,40 @@ def _task_row(source: str, task: Task, measure: Measure) -> Row:
         "test_patch_encoding": test_patch_encoding,
         "test_files": _clean_all(candidate.test_files),
         "source": source,
-        "links": [{"number": n.number, "provenance": n.provenance, "where": clean(n.where)} for n in candidate.links],
-        "first_public_at": candidate.created_at,
+        **_pull(candidate),
         **_environment(task),
         **_conditions(measure),
+    }
+
+
+def _pull(candidate: Candidate) -> Row:
+    """Return what a row says of the pull request and its issues, or of the release pair that stands for one."""
+    return {
+        "month": candidate.month,
+        "pull_number": candidate.pull,
+        "merged_at": candidate.merged_at,
+        "closed_at": candidate.closed_at,
+        "first_public_at": candidate.first_public_at or candidate.created_at,
+        "issues": [
+            {
+                "number": issue.number,
+                "title": clean(issue.title),
+                "body": clean(issue.body),
+                "created_at": issue.created_at,
+            }
+            for issue in candidate.issues
+        ],
+        "links": [
+            {
+                "repository": link.repository,
+                "number": link.number,
+                "provenance": link.provenance,
+                "confidence": link.confidence,
+                "where": clean(link.where),
+                "text": clean(link.text),
+            }
+            for link in candidate.links
+        ],
     }
 
 
@@ -126,6 +156,7 @@ def _rejected_row(item: PublicItem) -> Row:
         "instance_id": item.instance_id,
         "source": item.source,
         "repo": item.repo,
+        "month": item.month,
         "visibility": item.visibility.value,
         "stage": decision.stage,
         "code": decision.code,

@@ -21,12 +21,20 @@ def _list(kind: pa.DataType) -> pa.DataType:
 _TEXT, _INT, _FLOAT, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _TEXTS = _list(_TEXT)
 _TIME = pa.timestamp("us", tz="UTC")
-_LINKS = _list(pa.struct([("number", _INT), ("provenance", _TEXT), ("where", _TEXT)]))
+_LINK = ("repository", _TEXT), ("number", _INT), ("provenance", _TEXT), ("confidence", _TEXT), ("where", _TEXT)
+_LINKS = _list(pa.struct([*_LINK, ("text", _TEXT)]))
+_ISSUES = _list(pa.struct([("number", _INT), ("title", _TEXT), ("body", _TEXT), ("created_at", _TIME)]))
 _CAUSES = _list(pa.struct([("nodeid", _TEXT), ("cause", _TEXT)]))
 _FINDING = ("rule", _TEXT), ("stage", _TEXT), ("outcome", _TEXT), ("code", _TEXT), ("value", _FLOAT), ("detail", _TEXT)
 _FINDINGS = _list(pa.struct(_FINDING))
 _MEASURES = _list(pa.struct([("name", _TEXT), ("value", _FLOAT)]))
 _LOGS = _list(pa.struct([("name", _TEXT), ("sha256", _TEXT)]))
+
+_MONTH = "Month of the merge in UTC, `2025-05`; null for a release pair."
+_LINKS_ABOUT = (
+    "What says which issue the change closes: its words, where they stand, and how sure they are (`certain`, `strong` "
+    "or `weak`); the repository is null where it is that of the task."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ TASKS = Table(
         Column(
             "test_patch", _TEXT, "Patch of the hidden tests. Ends with a newline. Read it by `test_patch_encoding`."
         ),
-        Column("problem_statement", _TEXT, "What the change is about: text of the issue, or the changelog section."),
+        Column("problem_statement", _TEXT, "What the change is about: text of the issues, or the changelog section."),
         Column("hints_text", _TEXT, "Comments made before the solution; empty where there are none."),
         Column("created_at", _TIME, "When the pull request was opened or the new version uploaded."),
         Column("version", _TEXT, "Version of the package at or after the change."),
@@ -101,9 +109,16 @@ TASKS = Table(
         Column("timeout_s", _FLOAT, "Wall-clock limit of a test run, seconds."),
         Column("memory_mb", _INT, "Memory limit of a test run, MiB."),
         Column("cpus", _FLOAT, "CPU limit of a test run."),
-        Column("source", _TEXT, "Where the task comes from: `github` or `pypi`."),
-        Column("links", _LINKS, "Issues that the change says it closes, and where it says so."),
-        Column("first_public_at", _TIME, "When the solution could first be read in public: opening or upload."),
+        Column("source", _TEXT, "Where the task comes from: `github`, `git` or `pypi`."),
+        Column("month", _TEXT, _MONTH, True),
+        Column("pull_number", _INT, "Number of the pull request; null for a release pair.", True),
+        Column("merged_at", _TIME, "When the pull request was merged; null where that is not known.", True),
+        Column("closed_at", _TIME, "When the pull request was closed; null where that is not known.", True),
+        Column("first_public_at", _TIME, "When the solution could first be read in public: opening, commit or upload."),
+        Column(
+            "issues", _ISSUES, "The issues that the statement is made of, each kept apart; none for a release pair."
+        ),
+        Column("links", _LINKS, _LINKS_ABOUT),
     ),
 )
 
@@ -114,8 +129,9 @@ REJECTED = Table(
     about="One row per rejected candidate. Content: the same bytes for the same inputs.",
     columns=(
         Column("instance_id", _TEXT, "Id of the candidate."),
-        Column("source", _TEXT, "Where the candidate comes from: `github` or `pypi`."),
+        Column("source", _TEXT, "Where the candidate comes from: `github`, `git` or `pypi`."),
         Column("repo", _TEXT, "Full name of the repository or package; null where unknown or not public.", True),
+        Column("month", _TEXT, _MONTH, True),
         Column("visibility", _TEXT, "`public`, or `private`: then the row holds ids, codes, numbers and hashes only."),
         Column("stage", _TEXT, "Stage that rejected it."),
         Column("code", _TEXT, "Code of the reason, see the reference of reasons."),
@@ -158,7 +174,7 @@ UNMEASURED = Table(
     about="Candidates without a verdict: a fault of the infrastructure stopped them. Empty in a complete release.",
     columns=(
         Column("instance_id", _TEXT, "Id of the candidate."),
-        Column("source", _TEXT, "Where the candidate comes from: `github` or `pypi`."),
+        Column("source", _TEXT, "Where the candidate comes from: `github`, `git` or `pypi`."),
         Column("state", _TEXT, "`faulted` or `pending`."),
         Column("stage", _TEXT, "Stage at which it stopped."),
         Column("code", _TEXT, "Code of the fault; null where there was none.", True),

@@ -17,6 +17,7 @@ from miner.core.reasons import Reason
 from miner.core.records import Candidate, Evidence, Fact, Recipe, RunOutcome
 from miner.crawlers import source_of
 from miner.crawlers.candidate import declared_files
+from miner.crawlers.github.linking import judge_links
 from miner.crawlers.interface import Rejection
 from miner.sandbox.outcomes import read_run
 from validators.interface import Case, Negative
@@ -45,6 +46,9 @@ class Reader:
         """Return the case that a trail makes, however far it goes."""
         facts = {fact.key.kind: fact for fact in trail}
         negatives = [self._negative(facts[kind]) for kind in (LOOK_UP, EXTRACT) if kind in facts and not facts[kind].ok]
+        looked_up = facts.get(LOOK_UP)
+        source = source_of(looked_up) if looked_up is not None else None
+        crawled = source.crawled(looked_up, self.blobs) if source is not None and looked_up is not None else None
         candidate = self._candidate(facts)
         if isinstance(candidate, Rejection):
             negatives.append(Negative(code=candidate.reason, detail=candidate.detail))
@@ -59,6 +63,9 @@ class Reader:
         before, after = (self._run(facts.get(kind), negatives) for kind in (BEFORE, AFTER))
         return Case(
             instance_id=instance_id,
+            source=source.name if source is not None else None,
+            crawled=crawled,
+            links=judge_links(crawled) if crawled is not None else None,
             negatives=tuple(negatives),
             candidate=candidate,
             recipe=recipe,

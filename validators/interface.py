@@ -19,6 +19,8 @@ from miner.core.records import (
     Verdict,
 )
 from miner.core.settings import Policy
+from miner.crawlers.github.answers import Crawled
+from miner.crawlers.github.linking import Judged
 
 
 class Negative(Record):
@@ -37,13 +39,19 @@ class Case(Record):
     """Everything that is known of one candidate, computed from facts; what was not measured is None or empty.
 
     Attributes:
+        source: name of the source, as its first fact says.
         negatives: negative observations of the stages, in any order.
+        crawled: what the forge says about the pull request; None for a release pair.
+        links: what was made of everything that says which issues it closes.
         before_evidence: where the report and the log of the run before the gold patch are.
         after_evidence: the same of the run after it.
     """
 
     instance_id: str
+    source: str | None = None
     negatives: tuple[Negative, ...] = ()
+    crawled: Crawled | None = None
+    links: Judged | None = None
     candidate: Candidate | None = None
     recipe: Recipe | None = None
     environment: Environment | None = None
@@ -74,6 +82,14 @@ class Judgement:
     evidence: tuple[Evidence, ...] = ()
 
 
+Judge = Callable[[Case, Policy], Judgement]
+
+
+def any_case(_case: Case) -> bool:
+    """Whether a rule for all sources applies: it does."""
+    return True
+
+
 @dataclass(frozen=True)
 class Rule:
     """One rule about a candidate.
@@ -82,13 +98,19 @@ class Rule:
         codes: the reasons that this rule may give; a negative observation with one of them fails it.
         judge: what the rule says about a case without such an observation.
         step: a step of the pipeline: it was done if a later one was come to.
+        applies: whether a case is of a source that this rule is about; one with such an observation is.
     """
 
     name: str
     stage: Stage
     codes: tuple[Reason, ...]
-    judge: Callable[[Case, Policy], Judgement]
+    judge: Judge
     step: bool = False
+    applies: Callable[[Case], bool] = any_case
+
+    def is_about(self, case: Case) -> bool:
+        """Whether this rule has something to say about a case."""
+        return self.applies(case) or any(negative.code in self.codes for negative in case.negatives)
 
     def __call__(self, case: Case, policy: Policy) -> Finding:
         """Judge a case."""

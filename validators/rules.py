@@ -1,7 +1,7 @@
 """The rules of this pipeline, in stage order: each looks at what is known of a candidate and judges one thing.
 
 Thresholds come from the policy; nothing here measures. A rule of kind `step` says whether a step of the pipeline was
-done; the others compare a value with the policy or read the verdict of the tests.
+done; the others compare a value with the policy or read the verdict of the tests. Rules may be about some sources only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from miner.core.reasons import Reason, Stage
 from miner.core.records import Finding
 from miner.core.settings import Policy
 from miner.core.text import some
+from validators.crawl_rules import GATE_SAMPLE, GATES
 from validators.interface import Case, Judgement, Rule
 from validators.run_rules import broken, ended, flips, intact, ran, still_failing, unstable, vanished
 
@@ -80,6 +81,15 @@ def _at_most(count: int, limit: int, code: Reason, detail: str) -> Judgement:
     return Judgement("fail", code, count, detail) if count > limit else Judgement("pass", value=count, detail=detail)
 
 
+def _of_index(case: Case) -> bool:
+    """Whether a case is a release pair, or may be one, since nothing is known of it."""
+    return case.crawled is None and case.source in (None, "pypi")
+
+
+def _of_pull(case: Case) -> bool:
+    return not _of_index(case)
+
+
 _candidate = _done(lambda case: case.candidate)
 _recipe = _done(lambda case: case.recipe)
 _environment = _done(lambda case: case.environment)
@@ -93,14 +103,18 @@ _ARCHIVE = (
     Reason.ARCHIVE_SPECIAL_FILE,
     Reason.ARCHIVE_NO_PROJECT,
 )
+_COMMITS = (Reason.COMMIT_GONE, Reason.NO_MERGE_BASE, Reason.MIRROR_MISSING, Reason.TREE_UNSAFE)
 _FOUND = (Reason.UNKNOWN_PACKAGE, Reason.UNKNOWN_VERSION, Reason.NO_SDIST)
 _BUILD = (Reason.BUILD_FAILED, Reason.BUILD_TIMEOUT, Reason.BUILD_LIMIT)
 _RUN = (Reason.RUN_TIMEOUT, Reason.RUN_OUT_OF_MEMORY, Reason.RUN_LIMIT, Reason.RUN_CRASHED)
 _FLIPS = (Reason.NOTHING_FAILS_BEFORE, Reason.TOO_FEW_FLIPS, Reason.FAILS_AFTER, Reason.ONLY_UNSTABLE_FLIPS)
 
 RULES: tuple[Rule, ...] = (
-    Rule("source-found", Stage.DISCOVER, _FOUND, _candidate, step=True),
-    Rule("archive-readable", Stage.EXTRACT, _ARCHIVE, _candidate, step=True),
+    Rule("source-found", Stage.DISCOVER, _FOUND, _candidate, step=True, applies=_of_index),
+    *GATES,
+    Rule("archive-readable", Stage.EXTRACT, _ARCHIVE, _candidate, step=True, applies=_of_index),
+    Rule("commits-available", Stage.EXTRACT, _COMMITS, _candidate, step=True, applies=_of_pull),
+    Rule("patch-faithful", Stage.EXTRACT, (Reason.PATCH_NOT_FAITHFUL,), _candidate, step=True, applies=_of_pull),
     Rule("test-files-present", Stage.SCREEN, (Reason.NO_TEST_FILES,), _candidate, step=True),
     Rule("test-files-changed", Stage.SCREEN, (Reason.NO_TEST_CHANGE,), _test_files_changed),
     Rule("gold-present", Stage.SCREEN, (Reason.NO_GOLD_CHANGE,), _gold_present),
@@ -127,15 +141,17 @@ RULES: tuple[Rule, ...] = (
     Rule("fail-to-fail", Stage.VALIDATE, (), still_failing),
     Rule("no-pass-to-fail", Stage.VALIDATE, (Reason.PASS_TO_FAIL,), broken),
     Rule("none-vanished", Stage.VALIDATE, (Reason.TESTS_VANISHED,), vanished),
+    GATE_SAMPLE,
 )
 
 
 def evaluate(case: Case, policy: Policy) -> tuple[Finding, ...]:
-    """Return what each rule says about a case, in stage order."""
+    """Return what each rule about a case says, in stage order."""
+    rules = [rule for rule in RULES if rule.is_about(case)]
     known = {negative.code for negative in case.negatives}
-    furthest = max((index for index, rule in enumerate(RULES) if known.intersection(rule.codes)), default=-1)
+    furthest = max((index for index, rule in enumerate(rules) if known.intersection(rule.codes)), default=-1)
     findings = []
-    for index, rule in enumerate(RULES):
+    for index, rule in enumerate(rules):
         finding = rule(case, policy)
         if rule.step and index < furthest and finding.outcome == "unmeasured":
             finding = rule.finding(Judgement("pass"))

@@ -62,6 +62,7 @@ class Reason(StrEnum):
     NO_MERGE_BASE = "no-merge-base"
     PATCH_NOT_FAITHFUL = "patch-not-faithful"
     MIRROR_MISSING = "mirror-missing"
+    TREE_UNSAFE = "tree-unsafe"
     # screen
     NO_STATEMENT = "no-statement"
     STATEMENT_TOO_SHORT = "statement-too-short"
@@ -108,6 +109,7 @@ class Reason(StrEnum):
     FORGE_LIMITED = "forge-limited"
     FORGE_LOGIN = "forge-login"
     MIRROR_FAILED = "mirror-failed"
+    HOURS_UNREACHABLE = "hours-unreachable"
     INDEX_UNREACHABLE = "index-unreachable"
     INDEX_ERROR = "index-error"
     DOCKER_UNAVAILABLE = "docker-unavailable"
@@ -183,6 +185,7 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.COMMIT_GONE: (_E, "the commits of the pull request are nowhere to be had any more"),
     Reason.NO_MERGE_BASE: (_E, "the pull request and its base branch have no commit in common"),
     Reason.PATCH_NOT_FAITHFUL: (_E, "base, gold patch and test patch together do not make the target tree"),
+    Reason.TREE_UNSAFE: (_E, "a tree holds a path that git refuses to check out (`.git`, `..`, a name twice)"),
     Reason.MIRROR_MISSING: (_E, "the given folder holds no repository of this name"),
     Reason.NO_STATEMENT: (_S, "no text says what the change is about (no changelog section, no issue)"),
     Reason.STATEMENT_TOO_SHORT: (_S, "the statement is shorter than the policy asks for"),
@@ -228,6 +231,7 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.FORGE_LIMITED: (_F, "the forge's rate limit is used up for longer than a run waits"),
     Reason.FORGE_LOGIN: (_F, "no token, or the forge refuses it or asks for more scopes"),
     Reason.MIRROR_FAILED: (_F, "git could not fetch from the forge, or a mirror is damaged"),
+    Reason.HOURS_UNREACHABLE: (_F, "the archive of public events does not answer as an archive does"),
     Reason.INDEX_UNREACHABLE: (_F, "the package index did not answer"),
     Reason.INDEX_ERROR: (_F, "the package index answered with a server error or nonsense"),
     Reason.DOCKER_UNAVAILABLE: (_F, "the container engine does not answer"),

@@ -50,13 +50,18 @@ class Paths(_Section):
 
 
 class Index(_Section):
-    """The Python package index: empty values mean what pip and uv would use."""
+    """The Python package index: empty values mean what pip and uv would use.
+
+    Attributes:
+        canary: a project that the index surely has: its page says whether the index is well.
+    """
 
     url: str | None = None
     ca_bundle: Path | None = None
     extra_hosts: tuple[str, ...] = ()
     timeout_s: float = 30.0
     tries: int = 4
+    canary: str = "pip"
 
 
 class Github(_Section):
@@ -68,6 +73,7 @@ class Github(_Section):
         graphql_url: the GraphQL endpoint; None: `graphql` beside the REST root.
         token_env: variables that may hold tokens, several in one separated by commas.
         max_wait_s: a limit that resets later than this ends the run instead of being waited for.
+        git_timeout_s: how long one git command on a mirror may take.
     """
 
     url: str = "https://github.com"
@@ -78,6 +84,7 @@ class Github(_Section):
     timeout_s: float = Field(default=60.0, gt=0)
     tries: int = Field(default=6, ge=1)
     max_wait_s: float = Field(default=3900.0, ge=0)
+    git_timeout_s: float = Field(default=1800.0, gt=0)
 
     @property
     def graphql(self) -> str:
@@ -104,6 +111,7 @@ class Run(_Section):
         notify: command that is told what happened (stop, breaker, cap, finish): JSON on its standard input.
         max_points: a run stops before it spends more of the forge's points; None: no cap.
         max_hours: a run stops cleanly after this long; None: no cap.
+        pause_max_s: a run waits so long for a service that is not well, and then ends.
     """
 
     workers: int = Field(default=2, ge=1)
@@ -112,6 +120,7 @@ class Run(_Section):
     notify: str | None = None
     max_points: int | None = None
     max_hours: float | None = None
+    pause_max_s: float = Field(default=1800.0, ge=0)
 
 
 def _a_month(text: str) -> str:

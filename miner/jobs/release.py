@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from installers.pythons import Python, read_pythons
 from miner.core.blobs import BlobStore
 from miner.core.errors import ReleaseError
 from miner.core.ledger import Ledger
+from miner.core.reasons import Stage
 from miner.core.records import Decision, Environment, Fact, Finding, Recipe, State, Visibility
 from miner.core.settings import Settings
 from miner.sandbox.runner import suite_command
@@ -82,9 +84,14 @@ class _Loader:
         if seen is None:
             raise ReleaseError(f"{instance_id} is not among the candidates of the ledger")
         item = ReleaseItem(
-            decision=decision, visibility=Visibility(seen.visibility), source=seen.source, trail=tuple(trail)
+            decision=decision,
+            visibility=Visibility(seen.visibility),
+            source=seen.source,
+            repo=json.loads(seen.origin).get("repo"),
+            month=seen.month,
+            trail=tuple(trail),
         )
-        if decision.state in (State.FAULTED, State.PENDING):
+        if decision.state in (State.FAULTED, State.PENDING) or decision.stage == Stage.DISCOVER:
             return item
         case = self._reader.case(instance_id, trail)
         environment = case.environment

@@ -23,6 +23,7 @@ from miner.core.records import (
     FactKey,
     Finding,
     IssueLink,
+    IssueText,
     Layer,
     Recipe,
     State,
@@ -92,6 +93,37 @@ def candidate(name: str = "pypi__wordlib-1.1.0", **changes: object) -> Candidate
         "gold_files": ("wordlib/split.py",),
     }
     return Candidate.model_validate({**values, **changes})
+
+
+def pull_candidate(name: str = "o__words-34", **changes: object) -> Candidate:
+    """A candidate that is a merged pull request which closes two issues."""
+    values: dict[str, object] = {
+        "source": "github",
+        "repo": "o/words",
+        "version": "1.1.0",
+        "pull": 34,
+        "month": "2023-05",
+        "merged_at": UPLOADED + timedelta(days=20),
+        "closed_at": UPLOADED + timedelta(days=20, seconds=1),
+        "first_public_at": UPLOADED - timedelta(days=1),
+        "issues": (
+            IssueText(number=12, title="Tabs", body="They do not split.", created_at=UPLOADED - timedelta(days=9)),
+            IssueText(number=13, title="White space", body="", created_at=UPLOADED - timedelta(days=8)),
+        ),
+        "links": (
+            IssueLink(
+                number=12,
+                provenance="closing-reference",
+                where="closingIssuesReferences",
+                text="",
+                confidence="certain",
+            ),
+            IssueLink(
+                number=5, provenance="text", where="body:3", text="Fixes x/y#5", confidence="weak", repository="x/y"
+            ),
+        ),
+    }
+    return candidate(name, **{**values, **changes})
 
 
 def environment(**changes: object) -> Environment:
@@ -230,7 +262,7 @@ class Store:
 
     def add(self, item: ReleaseItem) -> ReleaseItem:
         """Store a candidate; return it with the facts that now hold it."""
-        names = {"visibility", "source", "candidate", "recipe", "environment", "verdict", "test_command"}
+        names = {"visibility", "source", "month", "candidate", "recipe", "environment", "verdict", "test_command"}
         names |= {"build_lock_text", "dockerfile"}
         whole = fact(item.instance_id, "case", run=self.run)
         payload = item.model_dump(mode="json", include=names)

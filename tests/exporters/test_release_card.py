@@ -11,6 +11,9 @@ import datasets
 import pytest
 from release_items import VERSIONS, accepted, faulted, rejected, settings
 
+from exporters.card import card_bytes
+from exporters.interface import PublicItem, ReleaseItem
+from exporters.publish import redact
 from exporters.release import build
 from miner.core.records import Recipe, Visibility
 
@@ -48,6 +51,34 @@ def test_numbers_of_the_card_add_up(tmp_path: Path) -> None:
     considered = re.search(r"\*\*considered\*\* \| \*\*(\d+)\*\*", card(tmp_path))
     assert considered is not None
     assert sum(counts) == int(considered[1]) == made.accepted + made.rejected + made.unmeasured + made.left_out
+
+
+def public(item: ReleaseItem, month: str | None = None) -> PublicItem:
+    redacted = redact(item)
+    assert redacted is not None
+    return redacted.model_copy(update={"month": month})
+
+
+def test_counts_are_split_by_source_and_month_and_add_up(tmp_path: Path) -> None:
+    items = [
+        public(accepted()),
+        public(rejected()),
+        public(faulted()),
+        public(accepted("o__words-34", source="github"), "2023-05"),
+        public(rejected("o__words-35", source="github"), "2023-05"),
+        public(rejected("o__words-31", source="github"), "2023-04"),
+        public(accepted("o__words-30", source="git"), "2023-04"),
+    ]
+    lock = build([], settings(), VERSIONS, tmp_path).lock
+    lines = card_bytes(lock, items).decode().splitlines()
+    start = lines.index("| source | month of the merge (UTC) | accepted | rejected | unmeasured |")
+    assert lines[start + 2 : start + 6] == [
+        "| git | 2023-04 | 1 | 0 | 0 |",
+        "| github | 2023-04 | 0 | 1 | 0 |",
+        "| github | 2023-05 | 1 | 1 | 0 |",
+        "| pypi | - | 1 | 1 | 1 |",
+    ]
+    assert lines[start + 6] == ""
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from planted_secrets import SECRETS
 from release_items import (
     GOLD,
+    UPLOADED,
     VERSIONS,
     accepted,
     candidate,
     environment,
     faulted,
+    pull_candidate,
     rejected,
     settings,
     tree,
@@ -30,7 +32,7 @@ from exporters.publish import redact, redact_settings, select
 from exporters.release import Release, build
 from miner.core.errors import ReleaseError
 from miner.core.reasons import Reason
-from miner.core.records import Finding, State, Visibility
+from miner.core.records import Finding, IssueLink, IssueText, State, Visibility
 from miner.core.settings import load_settings
 
 HIDDEN_ID = "pypi__quietlib-7.7.7"
@@ -39,13 +41,16 @@ HIDDEN_WORDS = ("zebrafish statement", "zebrafish hint", "zebrafish_code", "zebr
 
 def hidden(visibility: Visibility, state: State) -> ReleaseItem:
     """A candidate whose every text is recognisable."""
-    words = candidate(
+    words = pull_candidate(
         HIDDEN_ID,
+        repo="zebrafish/code",
         statement="zebrafish statement",
         hints="zebrafish hint",
         patch=GOLD + "+zebrafish_code\n",
         test_patch=GOLD + "+zebrafish_test\n",
         test_files=("tests/zebrafish_test.py",),
+        issues=(IssueText(number=12, title="zebrafish title", body="zebrafish body", created_at=UPLOADED),),
+        links=(IssueLink(number=5, provenance="text", where="body:1", text="zebrafish", repository="zebrafish/y"),),
     )
     if state is State.REJECTED:
         return rejected(HIDDEN_ID, detail="zebrafish log", visibility=visibility, candidate=words)
@@ -103,6 +108,13 @@ def with_secret(where: str, secret: str) -> ReleaseItem:
     if where in ("patch", "test_patch"):
         added = "".join(f"+{line}\n" for line in secret.splitlines())
         return accepted(candidate=candidate(**{where: GOLD + added}))
+    if where in ("issue title", "issue body"):
+        texts = {"title": "Tabs", "body": "So.", where.removeprefix("issue "): f"Before\n{secret}\nafter."}
+        issue = IssueText(number=12, created_at=UPLOADED, **texts)
+        return accepted(candidate=pull_candidate(issues=(issue,)))
+    if where == "link text":
+        link = IssueLink(number=12, provenance="commit-message", where="commit 1a2b3c4:1", text=f"Fixes #12 {secret}")
+        return accepted(candidate=pull_candidate(links=(link,)))
     if where in ("statement", "hints"):
         return accepted(candidate=candidate(**{where: f"Before\n{secret}\nafter."}))
     if where == "rebuild_cmd":
@@ -112,7 +124,12 @@ def with_secret(where: str, secret: str) -> ReleaseItem:
     return accepted(**{where: f"# {secret}\n"})
 
 
-PLACES = ["statement", "hints", "patch", "test_patch", "lock_text", "test_command", "rebuild_cmd", "fail_to_pass"]
+PLACES = {
+    **dict.fromkeys(["issue title", "issue body"], "candidate.issues"),
+    "link text": "candidate.links",
+    **{name: name for name in ("statement", "hints", "patch", "test_patch")},
+    **{name: name for name in ("lock_text", "test_command", "rebuild_cmd", "fail_to_pass")},
+}
 
 
 @pytest.mark.parametrize(("name", "where"), [*(("github", p) for p in PLACES), *((n, "patch") for n in SECRETS)])
@@ -123,7 +140,7 @@ def test_task_with_a_planted_secret_is_rejected_and_the_secret_stays(tmp_path: P
     (row,) = read_rows((made.folder / "rejected.parquet").read_bytes())
     assert (row["code"], row["stage"]) == (Reason.SECRET_FOUND, "export")
     assert kind in row["detail"]
-    assert where in row["detail"]
+    assert PLACES[where] in row["detail"]
     assert max(secret.splitlines(), key=len) not in words
 
 

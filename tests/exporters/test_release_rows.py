@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from release_items import GOLD, UPLOADED, accepted, candidate, environment, fact, faulted, rejected, settings, verdict
+from release_items import (
+    GOLD,
+    UPLOADED,
+    accepted,
+    candidate,
+    environment,
+    fact,
+    faulted,
+    pull_candidate,
+    rejected,
+    settings,
+    verdict,
+)
 
 from exporters.interface import PublicItem, ReleaseItem
 from exporters.parquet import parquet_bytes, read_rows
@@ -17,7 +31,7 @@ from exporters.rows import measurement_rows, rejected_rows, task_rows, unmeasure
 from exporters.schema import MEASUREMENTS, REJECTED, TASKS, UNMEASURED
 from exporters.text import decode_patch, encode_patch
 from miner.core.ledger import fact_id
-from miner.core.records import Cause, Recipe, Verdict
+from miner.core.records import Cause, IssueLink, IssueText, Recipe, Verdict
 
 MEASURE = settings().measure
 LIMITS = MEASURE.test
@@ -29,7 +43,7 @@ def public(item: ReleaseItem) -> PublicItem:
     return redacted
 
 
-def task_row(item: ReleaseItem) -> dict[str, object]:
+def task_row(item: ReleaseItem) -> dict[str, Any]:
     (row,) = read_rows(parquet_bytes(TASKS, task_rows([public(item)], MEASURE)))
     return row
 
@@ -43,7 +57,16 @@ def test_a_task_comes_back_from_parquet() -> None:
     assert row["FAIL_TO_PASS"] == ["tests/test_split.py::test_tabs"]
     assert row["FAIL_TO_FAIL"] == []
     assert row["fail_to_pass_causes"] == [{"nodeid": "tests/test_split.py::test_tabs", "cause": "absent-before"}]
-    assert row["links"] == [{"number": 12, "provenance": "changelog", "where": "CHANGES.md: 1.1.0"}]
+    assert row["links"] == [
+        {
+            "repository": None,
+            "number": 12,
+            "provenance": "changelog",
+            "confidence": "strong",
+            "where": "CHANGES.md: 1.1.0",
+            "text": "(#12)",
+        }
+    ]
     assert row["rebuild_cmd"] == "python -m pip install --no-index ."
     assert (row["image_size"], row["python"], row["install_mode"]) == (1234, "3.11", "editable")
     assert (row["workdir"], row["user"], row["network"]) == ("/testbed", "1000:1000", "none")
@@ -55,6 +78,51 @@ def test_a_task_comes_back_from_parquet() -> None:
         "PYTHONDONTWRITEBYTECODE=1",
         "PYTHONHASHSEED=0",
         "TZ=UTC",
+    ]
+
+
+def test_release_pair_has_no_pull_request_and_no_month() -> None:
+    row = task_row(accepted())
+    assert [row[name] for name in ("month", "pull_number", "merged_at", "closed_at", "issues")] == [None] * 4 + [[]]
+
+
+def test_pull_request_comes_back_with_its_times_issues_and_links() -> None:
+    row = task_row(accepted("o__words-34", source="github", candidate=pull_candidate()))
+    assert (row["source"], row["month"], row["pull_number"]) == ("github", "2023-05", 34)
+    assert (row["created_at"], row["first_public_at"]) == (UPLOADED, UPLOADED - timedelta(days=1))
+    assert (row["merged_at"], row["closed_at"]) == (
+        UPLOADED + timedelta(days=20),
+        UPLOADED + timedelta(days=20, seconds=1),
+    )
+    assert row["issues"] == [
+        {
+            "number": 12,
+            "title": "Tabs",
+            "body": "They do not split.",
+            "created_at": UPLOADED - timedelta(days=9),
+        },
+        {"number": 13, "title": "White space", "body": "", "created_at": UPLOADED - timedelta(days=8)},
+    ]
+    assert [(link["repository"], link["number"], link["confidence"], link["text"]) for link in row["links"]] == [
+        (None, 12, "certain", ""),
+        ("x/y", 5, "weak", "Fixes x/y#5"),
+    ]
+
+
+def test_text_of_an_issue_that_is_no_utf8_is_escaped() -> None:
+    issue = IssueText(number=12, title="caf\udce9", body="\udcff", created_at=UPLOADED)
+    link = IssueLink(number=12, provenance="title", where="\udcfe", text="\udcfd")
+    row = task_row(accepted(candidate=pull_candidate(issues=(issue,), links=(link,))))
+    assert (row["issues"][0]["title"], row["issues"][0]["body"]) == (r"caf\udce9", r"\udcff")
+    assert (row["links"][0]["where"], row["links"][0]["text"]) == (r"\udcfe", r"\udcfd")
+
+
+def test_rejected_pull_request_has_its_month() -> None:
+    items = [public(rejected("o__words-35")).model_copy(update={"month": "2023-05"}), public(rejected())]
+    rows = read_rows(parquet_bytes(REJECTED, rejected_rows(items)))
+    assert [(row["instance_id"], row["month"]) for row in rows] == [
+        ("o__words-35", "2023-05"),
+        ("pypi__shapes-2.0", None),
     ]
 
 

@@ -36,3 +36,10 @@ def test_lists_are_lists_and_times_have_a_zone() -> None:
     schema = TASKS.arrow()
     assert str(schema.field("FAIL_TO_PASS").type).startswith("list<")
     assert str(schema.field("created_at").type) == "timestamp[us, tz=UTC]"
+
+
+def test_what_a_release_pair_does_not_have_is_nullable() -> None:
+    schema = TASKS.arrow()
+    without = {field.name for field in schema if field.nullable}
+    assert without == {"rebuild_cmd", "month", "pull_number", "merged_at", "closed_at"}
+    assert not schema.field("first_public_at").nullable

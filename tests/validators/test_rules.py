@@ -18,19 +18,21 @@ from miner.core.records import (
     RunOutcome,
     State,
 )
-from miner.core.settings import Policy
+from miner.core.settings import load_settings
 from validators.decide import decide
 from validators.interface import Case, Fault, Negative
 from validators.rules import RULES, evaluate
 from validators.verdict import verdict
 
-POLICY = Policy(
-    min_statement_chars=20,
-    max_gold_files=3,
-    max_patch_lines=10,
-    min_fail_to_pass=1,
-    max_pass_to_fail=0,
-    max_vanished=0,
+POLICY = load_settings(environ={}).policy.model_copy(
+    update={"min_statement_chars": 20, "max_gold_files": 3, "max_patch_lines": 10, "min_fail_to_pass": 1}
+)
+OF_RELEASE_PAIRS = (
+    *("source-found", "archive-readable", "test-files-present", "test-files-changed", "gold-present", "gold-files"),
+    *("patch-size", "statement-present", "statement-length", "setup-readable", "python-available", "lock-resolved"),
+    *("environment-built", "project-installed", "project-imports", "pytest-usable", "tests-collect", "edit-seen"),
+    *("patches-apply", "rebuild-done", "runs-ended", "reports-intact", "something-ran", "ids-stable", "fail-to-pass"),
+    *("fail-to-fail", "no-pass-to-fail", "none-vanished"),
 )
 LOG = Evidence(fact="fact-after", blob="0" * 64)
 
@@ -80,9 +82,20 @@ def finding(one, rule):
 
 def test_every_reason_of_a_task_belongs_to_one_rule():
     judged = [code for rule in RULES for code in rule.codes]
-    expected = {reason for reason in Reason if reason.stage not in (Stage.EXPORT, Stage.INFRASTRUCTURE)}
+    of_rows = {Reason.SOURCE_NOT_RELEASED, Reason.NOT_PUBLIC, Reason.SECRET_FOUND}
+    of_repositories = {reason for reason in Reason if reason.startswith("repository-")}
+    faults = {reason for reason in Reason if reason.is_fault}
+    expected = set(Reason) - of_rows - of_repositories - faults
     assert len(judged) == len(set(judged))
     assert set(judged) == expected
+
+
+@pytest.mark.parametrize("source", [None, "pypi"])
+def test_rules_about_a_release_pair_are_these_in_this_order(source):
+    nothing_known = Case(instance_id="x", source=source)
+    whole = case(run({"a.py::t": F}), run({"a.py::t": P}), source=source)
+    for one in (nothing_known, whole):
+        assert tuple(found.rule for found in evaluate(one, POLICY)) == OF_RELEASE_PAIRS
 
 
 def test_rules_stand_in_stage_order_and_have_names_of_their_own():
@@ -337,7 +350,9 @@ def test_any_set_of_negative_observations_gives_a_finding_for_each_rule(codes, c
         before=RunOutcome(),
     )
     findings = evaluate(one, POLICY)
-    assert [found.rule for found in findings] == [rule.name for rule in RULES]
+    assert [found.rule for found in findings] == [
+        rule.name for rule in RULES if rule.name in OF_RELEASE_PAIRS or codes.intersection(rule.codes)
+    ]
     for found in findings:
         assert (found.code is not None) == (found.outcome == "fail")
 

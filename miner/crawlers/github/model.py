@@ -124,7 +124,6 @@ class Commit(Record):
     message: str
     authored_at: datetime
     committed_at: datetime
-    parents: int = 1
 
 
 class ChangedFile(Record):

@@ -1,0 +1,296 @@
+"""From raw answers to records: pure. What GitHub's schema allows to be null may be null.
+
+https://docs.github.com/en/graphql/reference/objects
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from miner.core.blobs import BlobStore
+from miner.core.records import Fact, Record
+from miner.crawlers.github.linking import named_numbers
+from miner.crawlers.github.model import (
+    Actor,
+    ChangedFile,
+    Closer,
+    Comment,
+    Commit,
+    Edit,
+    Issue,
+    Pull,
+    Repository,
+)
+from miner.crawlers.github.pages import DECODED, Node, listed, lists_of, nodes, nonsense
+
+Kind = TypeVar("Kind", bound=Record)
+Reference = Issue | Literal["pull", "gone", "moved"]
+Rest = Mapping[tuple[str, str], list[Any]]
+"""(node id, list) -> what the list holds beyond its first page."""
+
+PULL_LISTS = ("labels", "files", "commits", "userContentEdits", "closingIssuesReferences")
+ISSUE_LISTS = ("labels", "comments", "timelineItems", "userContentEdits")
+
+
+class Crawled(Record):
+    """What the forge says about one merged pull request, its issues and its repository."""
+
+    repository: Repository
+    pull: Pull
+
+
+def assemble(looked_up: Fact, blobs: BlobStore) -> Crawled:
+    """Return the pull request of a `look_up` fact, with all its completions and references.
+
+    Raises:
+        InfrastructureFault: an answer is missing, damaged or makes no sense.
+    """
+    number = int(looked_up.payload["coordinates"]["number"])
+    digests = looked_up.blobs
+    repository = parse_repository(DECODED.read(digests["repository"], blobs)["repository"])
+    page = listed(DECODED.read(digests["page"], blobs))
+    found = [
+        node for node in nodes(page) if node.get("number") == number and _id_of(node) in (None, repository.forge_id)
+    ]
+    if not found:
+        raise nonsense(f"the page of pull request {number} of {repository.full_name} does not hold it")
+    more = [DECODED.read(digests[name], blobs) for name in _numbered(digests, "more-")]
+    rest = rest_of(more)
+    pull = parse_pull(whole(found[0], rest))
+    looked = [DECODED.read(digests[name], blobs) for name in _numbered(digests, "issues-")]
+    return Crawled(repository=repository, pull=with_references(pull, repository, looked, rest))
+
+
+def with_references(pull: Pull, repository: Repository, looked: Iterable[Node], rest: Rest) -> Pull:
+    """Return a pull request that knows what the numbers are that its texts name; `looked` are look-ups of issues."""
+    wanted = set(named_numbers(pull, repository))
+    if not wanted:
+        return pull
+    references: dict[int, Reference] = {}
+    for answer in looked:
+        for number, node in references_of(answer):
+            if number in wanted:
+                references[number] = parse_reference(node, repository.forge_id, rest)
+    return pull.model_copy(update={"references": references})
+
+
+def references_of(answer: Node) -> Iterator[tuple[int, Node | None]]:
+    """Yield (number, node or None) of a look-up of issues."""
+    for name, node in ((answer.get("data") or {}).get("repository") or {}).items():
+        if name[:1] == "n" and name[1:].isdecimal():
+            yield int(name[1:]), node
+
+
+def parse_reference(node: Node | None, repository_id: int, rest: Rest) -> Reference:
+    """Return what a number turned out to be."""
+    if node is None:
+        return "gone"
+    if node.get("__typename") == "PullRequest":
+        return "pull"
+    issue = parse_issue(whole(node, rest))
+    return issue if issue.repository_id == repository_id else "moved"
+
+
+def parse_repository(node: Node) -> Repository:
+    """Read a repository, as the documents of repositories ask for it."""
+    parent = node.get("parent") or {}
+    licence = node.get("licenseInfo") or {}
+    newest = [*nodes(node.get("newestIssue")), *nodes(node.get("newestPull"))]
+    return _record(
+        Repository,
+        forge_id=node.get("databaseId"),
+        node_id=node.get("id"),
+        full_name=node.get("nameWithOwner"),
+        default_branch=(node.get("defaultBranchRef") or {}).get("name"),
+        languages={
+            edge["node"]["name"]: edge["size"]
+            for edge in (node.get("languages") or {}).get("edges") or ()
+            if edge is not None
+        },
+        spdx=licence.get("spdxId"),
+        stars=node.get("stargazerCount") or 0,
+        forks=node.get("forkCount") or 0,
+        disk_kb=node.get("diskUsage") or 0,
+        created_at=node.get("createdAt"),
+        pushed_at=node.get("pushedAt"),
+        updated_at=node.get("updatedAt"),
+        is_fork=bool(node.get("isFork")),
+        is_archived=bool(node.get("isArchived")),
+        is_template=bool(node.get("isTemplate")),
+        is_private=bool(node.get("isPrivate")),
+        is_mirror=bool(node.get("isMirror")),
+        is_unavailable=bool(node.get("isDisabled") or node.get("isLocked")),
+        has_issues=node.get("hasIssuesEnabled") is not False,
+        parent=parent.get("nameWithOwner"),
+        network_id=parent.get("databaseId") or node.get("databaseId") or 0,
+        newest_number=max((one["number"] for one in newest), default=0),
+    )
+
+
+def parse_pull(node: Node) -> Pull:
+    """Read a merged pull request; lists longer than their page are read as far as the node holds them (`whole`)."""
+    head = node.get("headRepository") or {}
+    merge = node.get("mergeCommit") or {}
+    own = node.get("repository") or {}
+    return _record(
+        Pull,
+        node_id=node.get("id"),
+        repository_id=own.get("databaseId"),
+        repository=own.get("nameWithOwner"),
+        number=node.get("number"),
+        **_texts(node),
+        merged_at=node.get("mergedAt"),
+        base_branch=node.get("baseRefName"),
+        base_oid=node.get("baseRefOid"),
+        head_branch=node.get("headRefName"),
+        head_oid=node.get("headRefOid"),
+        head_repository_id=head.get("databaseId"),
+        head_repository=head.get("nameWithOwner"),
+        merge_commit=merge.get("oid"),
+        merge_parents=tuple(parent["oid"] for parent in nodes(merge.get("parents"))),
+        merge_message=merge.get("message") or "",
+        changed_files=node.get("changedFiles") or 0,
+        additions=node.get("additions") or 0,
+        deletions=node.get("deletions") or 0,
+        files=tuple(_file(one) for one in nodes(node.get("files"))),
+        commits=tuple(_commit(one["commit"]) for one in nodes(node.get("commits")) if one.get("commit")),
+        closing=tuple(parse_issue(one) for one in nodes(node.get("closingIssuesReferences"))),
+    )
+
+
+def parse_issue(node: Node) -> Issue:
+    """Read an issue; lists longer than their page are read as far as the node holds them (`whole`)."""
+    own = node.get("repository") or {}
+    return _record(
+        Issue,
+        node_id=node.get("id"),
+        repository_id=own.get("databaseId"),
+        repository=own.get("nameWithOwner"),
+        number=node.get("number"),
+        **_texts(node),
+        state=node.get("state"),
+        state_reason=node.get("stateReason"),
+        locked=bool(node.get("locked")),
+        comments=tuple(_comment(one) for one in nodes(node.get("comments"))),
+        closers=tuple(closer for one in nodes(node.get("timelineItems")) if (closer := _closer(one)) is not None),
+    )
+
+
+def rest_of(answers: Iterable[Node]) -> Rest:
+    """Return what lists hold beyond their first page, from answers that go on with one of them each, in order."""
+    rest: dict[tuple[str, str], list[Any]] = {}
+    for answer in answers:
+        node = (answer.get("data") or {}).get("node") or {}
+        for name, more in lists_of(node, (*PULL_LISTS, *ISSUE_LISTS)):
+            rest.setdefault((node["id"], name), []).extend(more.get("nodes") or ())
+    return rest
+
+
+def whole(node: Node, rest: Rest) -> Node:
+    """Return a pull request or issue with its lists completed, and those of its issues."""
+    if not rest:
+        return node
+    lists = {name: whole_list(node, name, rest) for name, _ in lists_of(node, (*PULL_LISTS, *ISSUE_LISTS))}
+    return {**node, **lists}
+
+
+def whole_list(node: Node, name: str, rest: Rest) -> Node:
+    """Return one list of a node, completed."""
+    found = [*(node[name].get("nodes") or ()), *rest.get((node.get("id") or "", name), ())]
+    if name == "closingIssuesReferences":
+        found = [None if issue is None else whole(issue, rest) for issue in found]
+    return {**node[name], "nodes": found}
+
+
+def _texts(node: Node) -> dict[str, Any]:
+    """Return the fields that a pull request and an issue have in common."""
+    edits = [_edit(one) for one in nodes(node.get("userContentEdits"))]
+    return {
+        "title": node.get("title") or "",
+        "body": node.get("body") or "",
+        "url": node.get("url") or "",
+        "created_at": node.get("createdAt"),
+        "updated_at": node.get("updatedAt"),
+        "closed_at": node.get("closedAt"),
+        "last_edited_at": node.get("lastEditedAt"),
+        "author": _actor(node),
+        "labels": tuple(label["name"] for label in nodes(node.get("labels"))),
+        "edits": tuple(sorted(edits, key=lambda edit: edit.edited_at)),
+    }
+
+
+def _actor(node: Node) -> Actor | None:
+    author = node.get("author")
+    return None if author is None else _record(Actor, login=author.get("login"), kind=author.get("__typename"))
+
+
+def _edit(node: Node) -> Edit:
+    text = node.get("diff") if node.get("deletedAt") is None else None
+    return _record(Edit, edited_at=node.get("editedAt"), text=text)
+
+
+def _comment(node: Node) -> Comment:
+    return _record(
+        Comment,
+        node_id=node.get("id"),
+        body=node.get("body") or "",
+        created_at=node.get("createdAt"),
+        last_edited_at=node.get("lastEditedAt"),
+        author=_actor(node),
+    )
+
+
+def _closer(node: Node) -> Closer | None:
+    """Return what closed an issue; None where a person did, or the forge does not show it."""
+    closer = node.get("closer") or {}
+    kind = closer.get("__typename")
+    if kind not in ("PullRequest", "Commit"):
+        return None
+    return _record(
+        Closer,
+        at=node.get("createdAt"),
+        repository_id=(closer.get("repository") or {}).get("databaseId"),
+        pull=closer.get("number") if kind == "PullRequest" else None,
+        commit=closer.get("oid") if kind == "Commit" else None,
+    )
+
+
+def _commit(node: Node) -> Commit:
+    return _record(
+        Commit,
+        oid=node.get("oid"),
+        message=node.get("message") or "",
+        authored_at=node.get("authoredDate"),
+        committed_at=node.get("committedDate"),
+    )
+
+
+def _file(node: Node) -> ChangedFile:
+    return _record(
+        ChangedFile,
+        path=node.get("path"),
+        additions=node.get("additions") or 0,
+        deletions=node.get("deletions") or 0,
+        change=node.get("changeType"),
+    )
+
+
+def _record(kind: type[Kind], /, **fields: Any) -> Kind:
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        wrong = ", ".join(sorted({".".join(map(str, item["loc"])) for item in error.errors()}))
+        raise nonsense(f"{kind.__name__} without a usable {wrong}") from error
+
+
+def _id_of(node: Node) -> int | None:
+    found = (node.get("repository") or {}).get("databaseId")
+    return None if found is None else int(found)
+
+
+def _numbered(names: Iterable[str], prefix: str) -> list[str]:
+    found = [name for name in names if name.startswith(prefix)]
+    return sorted(found, key=lambda name: int(name.removeprefix(prefix)))
