@@ -4,10 +4,12 @@ from typing import Any
 
 from miner.core.errors import LedgerError
 from miner.core.records import Fact
+from miner.crawlers.git_source import GitSource
+from miner.crawlers.github.source import GithubSource
 from miner.crawlers.interface import Source
 from miner.crawlers.pypi import PypiSource
 
-SOURCES: dict[str, type[Source[Any]]] = {"pypi": PypiSource}
+SOURCES: dict[str, type[Source[Any]]] = {"pypi": PypiSource, "github": GithubSource, "git": GitSource}
 
 
 def source_of(looked_up: Fact) -> type[Source[Any]]:

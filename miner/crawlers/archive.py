@@ -23,7 +23,7 @@ Mode = Literal["100644", "100755", "120000"]
 _MAX_NAME, _MAX_PATH, _MAX_DEPTH, _MAX_HOPS, _MAX_NOTES = 255, 3500, 64, 40, 20
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 
-__all__ = ["SUFFIXES", "ArchiveRefused", "Entry", "Tree", "read_archive", "suffix_of"]
+__all__ = ["SUFFIXES", "ArchiveRefused", "Entry", "Tree", "git_refuses", "read_archive", "suffix_of"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Collector:
             raise ArchiveRefused(Reason.ARCHIVE_SPECIAL_FILE, f"{member.name!r} is neither file, folder nor link")
         if member.kind == "folder" or not parts:
             return
-        if _git_refuses(parts, is_link=member.kind == "symlink"):
+        if git_refuses(parts, is_link=member.kind == "symlink"):
             self._note(f"dropped {member.name!r}: git refuses this name")
         elif len(parts) == 1 and parts[0].startswith("._"):
             self._note(f"dropped {member.name!r}: a resource fork of macOS")
@@ -135,7 +135,7 @@ def _parts(name: str) -> tuple[str, ...]:
     return parts
 
 
-def _git_refuses(parts: tuple[str, ...], *, is_link: bool) -> bool:
+def git_refuses(parts: tuple[str, ...], *, is_link: bool) -> bool:
     """Whether git would refuse the path, on this file system or another (git's `verify_path`)."""
     pieces = [piece for part in parts for piece in part.split("\\")]
     if any(_is_dot_git(piece) for piece in pieces):

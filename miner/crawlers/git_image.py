@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import struct
 import tarfile
 import zlib
@@ -16,10 +17,12 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from miner.core.errors import InfrastructureFault
-from miner.crawlers.git_repo import ATTRIBUTES, GitRepo, TreeFile, object_id
+from miner.crawlers.git_repo import ATTRIBUTES, GitRepo, TreeFile, hostile_path, object_id
 
 BRANCH = "main"
 _STORED = 0xFFFF  # the longest stored block of DEFLATE (RFC 1951, 3.2.4)
+_LATEST = 2**31 - 2  # the index holds times in 32 bits, and the file system of an image may have 31 of them
+_COMMITTED = re.compile(rb"^committer .* (-?\d+) [-+]\d+$", re.MULTILINE)
 _TYPES = {"commit": 1, "tree": 2, "blob": 3}
 # Only time and size of a file are compared, whole seconds: all that a tar file can carry into an image.
 _GIT_CONFIG = b"""[core]
@@ -94,23 +97,29 @@ class _Tar:
 
 
 def pack_single_commit(repo: GitRepo, commit: str, out: BinaryIO, *, owner: tuple[int, int] = (0, 0)) -> None:
-    """Write a work tree and its `.git` as a tar file: this one commit, no remote, no reflog, nothing after it.
+    """Write a work tree and its `.git` as a tar file: this one commit, no remote, no reflog, nothing before or after.
 
+    A commit that has parents is the first one of a shallow repository
+    (https://git-scm.com/docs/gitrepository-layout#Documentation/gitrepository-layout.txt-shallow).
     `git status` is clean at once where the files keep the times that the tar file gives them. The tree's own attributes
-    are overruled by `.git/info/attributes`, so that a patch meets the exact bytes.
+    are overruled by `.git/info/attributes`, so that a patch meets the exact bytes. A submodule is an empty folder.
 
     Args:
-        repo: where the commit is; it must have no parent.
+        repo: where the commit is.
         commit: its id.
         out: takes the bytes.
         owner: user and group id of everything in the tar file.
 
     Raises:
-        InfrastructureFault: an object is missing or damaged, or the commit has a parent.
+        InfrastructureFault: an object is missing or damaged, or a path leads out of the work tree or into `.git`.
     """
-    when = _time_of(repo, commit)
     files = repo.files(commit)
+    hostile = hostile_path(files)
+    if hostile is not None:
+        raise InfrastructureFault(f"commit {commit} cannot be unpacked: {hostile}")
     objects = _objects(repo, commit, files)
+    header = objects[commit].data.partition(b"\n\n")[0]
+    when = _time_of(header)
     tar = _Tar(out, owner)
     pack, pack_index, name = _pack(objects)
     inside = {
@@ -123,31 +132,36 @@ def pack_single_commit(repo: GitRepo, commit: str, out: BinaryIO, *, owner: tupl
         f"objects/pack/pack-{name}.pack": pack,
         f"refs/heads/{BRANCH}": f"{commit}\n".encode(),
     }
+    if b"\nparent " in header:
+        inside["shallow"] = f"{commit}\n".encode()
     # One second younger than the files: an index as old as a file makes git read that file again.
     for path, data in inside.items():
         tar.add(f".git/{path}", "100644", data, when + 1)
     for file in files:
-        tar.add(file.path, file.mode, objects[file.oid].data, when)
+        if file.is_submodule:
+            tar.folder(file.path, when)
+        else:
+            tar.add(file.path, file.mode, objects[file.oid].data, when)
     tar.close()
 
 
-def _time_of(repo: GitRepo, commit: str) -> int:
-    committer = next(line for line in repo.objects([commit])[0].split(b"\n") if line.startswith(b"committer "))
-    return int(committer.split(b" ")[-2])
+def _time_of(header: bytes) -> int:
+    """Return when a commit was made, as far as an index can hold it."""
+    found = _COMMITTED.search(header)
+    return min(max(int(found[1]), 0), _LATEST) if found else 0
 
 
 def _objects(repo: GitRepo, commit: str, files: Iterable[TreeFile]) -> Mapping[str, _Object]:
     """Return every object of a commit by its id, which the kind and the bytes to be packed are checked against."""
     listed = repo.run("ls-tree", "-r", "-t", "-d", "-z", "--full-tree", commit).split(b"\0")
-    trees = [repo.tree_of(commit), *(line.split()[2].decode() for line in listed if line)]
+    kinds = (line.split()[1:3] for line in listed if line)
+    trees = [repo.tree_of(commit), *(oid.decode() for kind, oid in kinds if kind == b"tree")]
     found = {commit: _Object("commit", repo.objects([commit])[0])}
     found.update({oid: _Object("tree", data) for oid, data in zip(trees, repo.objects(trees), strict=True)})
     found.update({file.oid: _Object("blob", data) for file, data in repo.blobs(files)})
     for oid, item in found.items():
         if object_id(item.kind, item.data) != oid:
             raise InfrastructureFault(f"object {oid} in {repo.path.name} is no {item.kind}")
-    if b"\nparent " in found[commit].data.partition(b"\n\n")[0]:
-        raise InfrastructureFault(f"commit {commit} has a parent, so it cannot stand alone")
     return found
 
 
@@ -201,7 +215,8 @@ def _index(files: Iterable[TreeFile], objects: Mapping[str, _Object], when: int)
     index = bytearray(b"DIRC" + struct.pack(">LL", 2, len(ordered)))
     for file in ordered:
         path = file.path.encode("utf-8", "surrogateescape")
-        stat = (when, 0, when, 0, 0, 0, int(file.mode, 8), 0, 0, len(objects[file.oid].data))
+        size = 0 if file.is_submodule else len(objects[file.oid].data)
+        stat = (when, 0, when, 0, 0, 0, int(file.mode, 8), 0, 0, size)
         entry = struct.pack(">10L", *stat) + bytes.fromhex(file.oid) + struct.pack(">H", min(len(path), 0xFFF)) + path
         index += entry + b"\0" * (8 - len(entry) % 8)
     index += hashlib.sha1(index, usedforsecurity=False).digest()

@@ -7,37 +7,21 @@ what git calls a rename depends on a threshold and on the other files of the dif
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-import git
-
-from miner.core.errors import DiskFull, InfrastructureFault, MachineError
 from miner.core.records import Record
-from miner.crawlers.archive import Entry
+from miner.crawlers.archive import Entry, git_refuses
+from miner.crawlers.git_run import TIMEOUT_S, GitFault, GitRunner, checked, command_of
 
 IDENTITY = "swe-miner <swe-miner@localhost>"
 ATTRIBUTES = b"* -text !eol !ident !filter !diff !working-tree-encoding !whitespace\n"  # wins over the tree's own
 _BATCH_BYTES = 64 << 20
-_ENV = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_COUNT": "0",
-    "GIT_CONFIG_PARAMETERS": "",
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_DIFF_OPTS": "",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-}
-_CONFIG = ("core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.quotePath=true", "gc.auto=0")
 _CHANGES = ("diff-tree", "-r", "--no-renames", "--full-index")
 _PATCH = (
     "--patch",
@@ -49,7 +33,13 @@ _PATCH = (
     "--unified=3",
     "--src-prefix=a/",
     "--dst-prefix=b/",
+    "--submodule=short",
+    "--ignore-submodules=none",
 )
+GITLINK = "160000"
+"""Mode of a submodule: a folder that stands empty, and the id of a commit of another repository."""
+LINK = "120000"
+NOTHING = "0" * 40
 
 
 class Change(Record):
@@ -63,12 +53,17 @@ class Change(Record):
 
 @dataclass(frozen=True)
 class TreeFile:
-    """One file or link of a commit."""
+    """One file or link of a commit, or a submodule, which has no content."""
 
     path: str
     mode: str
     oid: str
     size: int
+
+    @property
+    def is_submodule(self) -> bool:
+        """Whether a commit of another repository stands here."""
+        return self.mode == GITLINK
 
 
 class GitRepo:
@@ -76,12 +71,13 @@ class GitRepo:
 
     Args:
         path: its git directory, which exists.
+        timeout_s: how long one command may take.
+        stopped: ends the command that is running, and lets no other begin.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, timeout_s: float = TIMEOUT_S, stopped: threading.Event | None = None) -> None:
         self.path = path = path.absolute()  # git runs in this folder
-        self._git = git.Git(str(path))
-        self._git.update_environment(**_ENV, GIT_OBJECT_DIRECTORY=str(path / "objects"), GIT_COMMON_DIR=str(path))
+        self._runner = GitRunner(path, timeout_s=timeout_s, stopped=stopped)
 
     @classmethod
     def create(cls, path: Path) -> GitRepo:
@@ -94,28 +90,20 @@ class GitRepo:
         (path / "info" / "attributes").write_bytes(ATTRIBUTES)
         return repo
 
-    def run(self, *args: str, stdin: bytes = b"") -> bytes:
+    def run(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         """Run one git command and return its output.
 
         Raises:
-            InfrastructureFault: it failed, or it complained on its error output while its exit code said success.
+            GitFault: it failed, or it complained on its error output while its exit code said success.
         """
-        config = [word for setting in _CONFIG for word in ("-c", setting)]
-        with tempfile.TemporaryFile(dir=self.path) as feed:
-            feed.write(stdin)
-            feed.seek(0)
-            try:
-                status, out, err = self._git.execute(
-                    ["git", f"--git-dir={self.path}", *config, *args],
-                    istream=feed,
-                    with_extended_output=True,
-                    with_exceptions=False,
-                    stdout_as_string=False,
-                    strip_newline_in_stdout=False,
-                )
-            except git.GitCommandNotFound as error:
-                raise MachineError("git is not installed") from error
-        return _checked(args[0], status, out, str(err))
+        status, out, err = self.attempt(*args, stdin=stdin, env=env)
+        return checked(command_of(args), status, out, err)
+
+    def attempt(
+        self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, keep_open: Sequence[int] = ()
+    ) -> tuple[int, bytes, str]:
+        """Run one git command that may fail, and return its exit code, its output and its error output."""
+        return self._runner.run(args, stdin=stdin, env=env, keep_open=keep_open)
 
     def write_commit(
         self, branch: str, entries: Mapping[str, Entry], *, when: datetime, message: str, parent: str | None = None
@@ -133,19 +121,54 @@ class GitRepo:
         """Return the id of a commit's tree."""
         return self.run("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}").decode().strip()
 
-    def files(self, commit: str) -> tuple[TreeFile, ...]:
-        """Return every file and link of a commit, sorted by the bytes of its path."""
-        listed = self.run("ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+    def entries(self, commit: str) -> tuple[TreeFile, ...]:
+        """Return every file, link and submodule of a commit, sorted by the bytes of its path; sizes are not known.
+
+        No content has to be there for that.
+        """
+        listed = self.run("ls-tree", "-r", "-z", "--full-tree", commit)
         return tuple(_tree_file(line) for line in listed.split(b"\0") if line)
 
-    def blobs(self, files: Iterable[TreeFile]) -> Iterator[tuple[TreeFile, bytes]]:
-        """Yield files with their content, in order.
+    def files(self, commit: str) -> tuple[TreeFile, ...]:
+        """Return every file, link and submodule of a commit with its size, sorted by the bytes of its path.
 
         Raises:
-            InfrastructureFault: an object is missing or damaged.
+            GitFault: an object is missing.
+        """
+        listed = self.run("ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+        return tuple(_sized_file(line) for line in listed.split(b"\0") if line)
+
+    def sized(self, files: Iterable[TreeFile]) -> tuple[TreeFile, ...]:
+        """Return files with their sizes.
+
+        Raises:
+            GitFault: an object is missing.
+        """
+        taken = [file for file in files if not file.is_submodule]
+        sizes = self.sizes(file.oid for file in taken)
+        missing = [oid for oid, size in sizes.items() if size is None]
+        if missing:
+            raise GitFault(f"object {missing[0]} is missing from {self.path.name}")
+        return tuple(replace(file, size=sizes[file.oid] or 0) for file in taken)
+
+    def sizes(self, oids: Iterable[str]) -> dict[str, int | None]:
+        """Return the size of each object, None where it is missing."""
+        asked = list(dict.fromkeys(oids))
+        feed = "".join(f"{oid}\n" for oid in asked).encode()
+        found = self.run("cat-file", "--batch-check=%(objectsize)", stdin=feed).split(b"\n") if asked else []
+        sizes = (None if line.endswith(b"missing") else int(line) for line in found[: len(asked)])
+        return dict(zip(asked, sizes, strict=True))
+
+    def blobs(self, files: Iterable[TreeFile]) -> Iterator[tuple[TreeFile, bytes]]:
+        """Yield files with their content, in order; submodules have none and are left out.
+
+        Raises:
+            GitFault: an object is missing or damaged.
         """
         batch: list[TreeFile] = []
         for file in files:
+            if file.is_submodule:
+                continue
             batch.append(file)
             if sum(item.size for item in batch) > _BATCH_BYTES:
                 yield from zip(batch, self.objects([item.oid for item in batch]), strict=True)
@@ -156,7 +179,7 @@ class GitRepo:
         """Return the raw content of objects, in order, each checked against its id: git itself does not on reading.
 
         Raises:
-            InfrastructureFault: an object is missing or damaged.
+            GitFault: an object is missing or damaged.
         """
         if not oids:
             return []
@@ -166,25 +189,35 @@ class GitRepo:
             end = out.find(b"\n", at)
             head = out[at:end].split(b" ")
             if end < 0 or len(head) != 3 or head[0].decode() != oid:
-                raise InfrastructureFault(f"object {oid} is missing from {self.path.name}")
+                raise GitFault(f"object {oid} is missing from {self.path.name}")
             size = int(head[2])
             data = out[end + 1 : end + 1 + size]
             if object_id(head[1].decode(), data) != oid:
-                raise InfrastructureFault(f"object {oid} in {self.path.name} is damaged")
+                raise GitFault(f"object {oid} in {self.path.name} is damaged")
             found.append(data)
             at = end + 1 + size + 1
         return found
 
     def read(self, commit: str, path: str) -> bytes | None:
         """Return one file of a commit, or None where there is none."""
-        file = next((file for file in self.files(commit) if file.path == path), None)
+        file = next((file for file in self.entries(commit) if file.path == path and not file.is_submodule), None)
         return None if file is None else self.objects([file.oid])[0]
 
     def changes(self, base: str, target: str) -> tuple[Change, ...]:
         """Return the paths that differ, in the order in which the diff shows them."""
+        return tuple(_change(meta, path) for meta, path in self._raw_changes(base, target))
+
+    def changed_blobs(self, base: str, target: str) -> frozenset[str]:
+        """Return the ids of all contents, old and new, that a diff of two commits has to read."""
+        found: set[str] = set()
+        for meta, _ in self._raw_changes(base, target):
+            old_mode, new_mode, old, new, _ = meta.decode().lstrip(":").split(" ")
+            found.update(oid for mode, oid in ((old_mode, old), (new_mode, new)) if mode != GITLINK and oid != NOTHING)
+        return frozenset(found)
+
+    def _raw_changes(self, base: str, target: str) -> Iterator[tuple[bytes, bytes]]:
         fields = self.run(*_CHANGES, "--raw", "-z", base, target).split(b"\0")
-        pairs = zip(fields[0::2], fields[1::2], strict=False)
-        return tuple(_change(meta, path) for meta, path in pairs)
+        return zip(fields[0::2], fields[1::2], strict=False)
 
     def diff(self, base: str, target: str) -> bytes:
         """Return git's own binary-safe diff of two commits."""
@@ -218,15 +251,24 @@ def object_id(kind: str, data: bytes) -> str:
     return hashlib.sha1(f"{kind} {len(data)}\0".encode() + data, usedforsecurity=False).hexdigest()
 
 
-_COMPLAINT = re.compile(r"^(?:error|fatal)[: ]|unable to read|No space left", re.MULTILINE)
+def hostile_path(files: Iterable[TreeFile]) -> str | None:
+    """Return what is wrong with the paths of a commit that a forge would not have taken, or None.
 
-
-def _checked(command: str, status: int, out: object, err: str) -> bytes:
-    if "No space left on device" in err:
-        raise DiskFull(f"no space left while git {command} ran")
-    if status or _COMPLAINT.search(err):
-        raise InfrastructureFault(f"git {command} failed with exit code {status}: {err.strip()[-2000:]}")
-    return out if isinstance(out, bytes) else b""
+    A tree can be written that leads out of its folder, into `.git` in a disguise that some file system sees through, or
+    through a link; git itself refuses to check it out.
+    """
+    ends: set[str] = set()
+    folders: set[str] = set()
+    for file in files:
+        parts = tuple(file.path.split("/"))
+        if {"", ".", ".."} & set(parts) or git_refuses(parts, is_link=file.mode == LINK):
+            return f"git refuses the path {file.path!r}"
+        if file.path in ends:
+            return f"a path stands twice: {file.path!r}"
+        ends.add(file.path)
+        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+    both = min(ends & folders, default=None)
+    return None if both is None else f"a path is a file and a folder: {both!r}"
 
 
 def _fast_import(
@@ -270,9 +312,15 @@ def _path(raw: bytes) -> str:
 
 def _tree_file(line: bytes) -> TreeFile:
     meta, _, path = line.partition(b"\t")
+    mode, _kind, oid = meta.split()
+    return TreeFile(_path(path), mode.decode(), oid.decode(), 0)
+
+
+def _sized_file(line: bytes) -> TreeFile:
+    meta, _, path = line.partition(b"\t")
     mode, _kind, oid, size = meta.split()
     if size == b"BAD":  # git's word for an object that is not there; its exit code says success
-        raise InfrastructureFault(f"object {oid.decode()} is missing")
+        raise GitFault(f"object {oid.decode()} is missing")
     return TreeFile(_path(path), mode.decode(), oid.decode(), 0 if size == b"-" else int(size))
 
 

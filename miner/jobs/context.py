@@ -26,7 +26,7 @@ from miner.core.settings import Settings
 from miner.crawlers.index import IndexClient, index_hosts
 from miner.crawlers.interface import Item, Source
 from miner.jobs.machine import versions
-from miner.jobs.sources import open_source
+from miner.jobs.sources import means_of, open_source
 from miner.sandbox import janitor
 from miner.sandbox.base_image import BaseImage, ensure_base_image, known_base_image
 from miner.sandbox.engine import connect
@@ -46,6 +46,7 @@ class Context:
         stop: set when the run is to end early.
         new_facts: ids of the facts that this run has measured.
         owner: on whose behalf it makes things in the engine.
+        ended: how a run is noted that came to its end.
     """
 
     def __init__(self, settings: Settings, closing: ExitStack, source: Source[Any] | None = None) -> None:
@@ -53,13 +54,16 @@ class Context:
         self.run_id = uuid.uuid4().hex
         self.stop = threading.Event()
         self.new_facts: set[str] = set()
+        self.ended = "done"
         self.ledger = Ledger(settings.paths.ledger)
         self.blobs = BlobStore(settings.paths.blobs)
         self.reader = Reader(self.blobs, load_pythons())
         self.owner = janitor.owner_of(self.ledger.id, settings.paths.work)
         self._scratch = settings.paths.work / "scratch" / self.ledger.id
         self._index = IndexClient(settings.index, settings.paths.work / "downloads", stopped=self.stop)
-        self.source = source or open_source(settings, self._index, self.blobs)
+        means = means_of(settings, self._index, self.blobs, self.stop)
+        self.source = source or open_source(means)
+        self.spent = lambda: means.forge.spent
         self._closing = closing
         self._locks = KeyedLocks()
         self._client: docker.DockerClient | None = None
@@ -181,7 +185,7 @@ def open_context(settings: Settings, command: str, source: Source[Any] | None = 
         status = "failed"
         try:
             yield context
-            status = "done"
+            status = context.ended
         except Interrupted:
             status = "interrupted"
             raise

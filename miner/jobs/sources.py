@@ -2,15 +2,84 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from miner.core.blobs import BlobStore
+from miner.core.errors import ConfigError
 from miner.core.settings import Settings
+from miner.crawlers.git_source import GitSource
+from miner.crawlers.github.client import ForgeClient
+from miner.crawlers.github.source import GithubSource
+from miner.crawlers.github.tokens import tokens_from
 from miner.crawlers.index import IndexClient
 from miner.crawlers.interface import Source
 from miner.crawlers.pypi import PypiSource
 
 
-def open_source(settings: Settings, index: IndexClient, blobs: BlobStore) -> Source[Any]:
-    """Return the source of a run."""
-    return PypiSource(settings.pairs, index, blobs, settings.paths.work / "repos", settings.measure.archive)
+@dataclass(frozen=True)
+class Means:
+    """What a source may work with.
+
+    Attributes:
+        forge: asks the forge; it needs no token before it is asked something.
+        mirrors: folder of git mirrors, shared by all sources.
+    """
+
+    settings: Settings
+    index: IndexClient
+    forge: ForgeClient
+    blobs: BlobStore
+    mirrors: Path
+    stopped: threading.Event
+
+
+def means_of(settings: Settings, index: IndexClient, blobs: BlobStore, stopped: threading.Event) -> Means:
+    """Return what the source of a run works with; tokens are read from the environment here and nowhere else."""
+    tokens = tokens_from(settings.github, os.environ)
+    forge = ForgeClient(settings.github, tokens=tokens, cap_points=settings.run.max_points, stopped=stopped)
+    return Means(settings, index, forge, blobs, settings.paths.work / "mirrors", stopped)
+
+
+def open_source(means: Means) -> Source[Any]:
+    """Return the source of a run.
+
+    Raises:
+        ConfigError: the settings lack something that it needs.
+    """
+    return _OPENERS[means.settings.source](means)
+
+
+def _pypi(means: Means) -> Source[Any]:
+    settings = means.settings
+    repos = settings.paths.work / "repos"
+    return PypiSource(settings.pairs, means.index, means.blobs, repos, settings.measure.archive)
+
+
+def _github(means: Means) -> Source[Any]:
+    return GithubSource(means.settings, means.forge, means.blobs, means.mirrors, stopped=means.stopped)
+
+
+def _git(means: Means) -> Source[Any]:
+    mine = means.settings.mine
+    if mine.git_pulls is None or mine.git_mirrors is None:
+        raise ConfigError("mine: the source `git` needs `git_pulls` and `git_mirrors`")
+    return GitSource(
+        mine.git_pulls, mine.git_mirrors, means.blobs, means.mirrors, month=mine.month, stopped=means.stopped
+    )
+
+
+def _snapshot(means: Means) -> Source[Any]:
+    raise ConfigError("mine.source: snapshot")
+
+
+_OPENERS: dict[str, Callable[[Means], Source[Any]]] = {
+    "pypi": _pypi,
+    "github": _github,
+    "git": _git,
+    "snapshot": _snapshot,
+}

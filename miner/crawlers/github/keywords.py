@@ -41,7 +41,6 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
-_WINDOW = 60
 _SENTENCE = 300
 
 
@@ -78,17 +77,13 @@ def mentions(passage: Passage) -> Iterator[Mention]:
         line, links = line + between.count("\n"), links + between.count(LINK)
         at = found.start()
         link = passage.links[links] if found["link"] else None
-        place, label = (_WHOLE.fullmatch(link.href), link.label) if link else (found, None)
-        if passage.href is not None:
-            place, label = _WHOLE.fullmatch(passage.href), passage.text
-        if place is None or place["link"]:
-            continue
-        if link and not place["host"]:
-            continue  # a path or an anchor: "[#12](#12)"
+        href = link.href if link and passage.href is None else passage.href
+        place = found if href is None else _WHOLE.fullmatch(href)
+        if place is None or (href is not None and not place["host"]):
+            continue  # a link to something else
         text = found[0].replace(LINK, _shown(link)) if link else found[0]
-        doubt = passage.doubt or _doubt(passage.text, found) or _doubt_of_link(place, label)
-        if passage.href is not None:
-            doubt = doubt or "inside of a link"
+        doubt = passage.doubt or _doubt(passage.text, found) or ("" if passage.href is None else "inside of a link")
+        doubt = doubt or _doubt_of_link(place, link.label if link else None)
         yield Mention(_number(place), line, _bare(text), _repository(place), _host(place), doubt)
 
 
@@ -114,7 +109,7 @@ def _bare(text: str) -> str:
 
 def _doubt_of_link(place: re.Match[str], label: str | None) -> str:
     """A link whose label is no reference says something about that page, as does a link into it."""
-    if place["tail"] and place["tail"] not in ("/",):
+    if place["tail"] not in (None, "/"):
         return "a link into the page of the issue"
     if label is None:
         return ""
@@ -126,20 +121,22 @@ def _doubt(text: str, found: re.Match[str]) -> str:
     if not _SEPARATOR.fullmatch(found["gap"]):
         return "markup or an unusual separator between keyword and number"
     start, end = found.span()
-    before = text[max(0, start - _SENTENCE) : start].rsplit("\n", 1)[-1]
-    after = text[end : end + _SENTENCE].split("\n", 1)[0]
-    if before[-1:] in tuple("-/@.#"):
+    before = text[max(0, start - _SENTENCE) : start].rsplit("\n\n", 1)[-1]
+    line = before.rsplit("\n", 1)[-1]
+    goes_on = not line.strip() and found["keyword"].islower()  # a sentence that is broken before the keyword
+    if line[-1:] in tuple("-/@.#"):
         return "part of a longer word"
-    if _NEGATION.search(before[-_WINDOW:]):
+    if _NEGATION.search(before if goes_on else line):
         return NEGATED
-    return "in quotation marks" if _is_quoted(before, after) else ""
+    after = text[end : end + _SENTENCE].split("\n", 1)[0]
+    return "in quotation marks" if _is_quoted(line, after) else ""
 
 
 def _is_quoted(before: str, after: str) -> bool:
     for opening, closing in _QUOTES.items():
         if before.endswith(opening) and after[:1] and after[0] in closing:
             return True
-        if opening == "'" or opening == "\u2018":
+        if opening in ("'", "\u2018"):
             continue  # also an apostrophe
         if opening == closing:
             is_open = before.count(opening) % 2 == 1

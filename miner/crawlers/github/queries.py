@@ -1,34 +1,44 @@
 """The GraphQL documents of the crawl (https://docs.github.com/en/graphql/reference/objects).
 
 Lists that are longer than what a page holds are completed by `MORE`, one document for each of them. Every document asks
-for its own cost (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api).
+for its own cost (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api): a
+hundredth of the lists that it would open if every list around them were as long as its `first` says. What counts is
+therefore how many lists stand in a list of lists, not how long the innermost are: a pull request costs 0.06 points, and
+0.04 more for each issue that `closingIssuesReferences` may hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 RATE = "rateLimit { cost limit remaining resetAt used nodeCount }"
 PAGE_INFO = "pageInfo { endCursor hasNextPage }"
 
-# What a list holds in the page of pull requests, and in a page of its own.
+# What a list holds in the page of pull requests. Two issues are as many as 99 of 100 pull requests close.
 FIRST = {
     "labels": 20,
-    "files": 30,
-    "commits": 20,
-    "closingIssuesReferences": 10,
-    "comments": 20,
+    "files": 50,
+    "commits": 50,
+    "closingIssuesReferences": 2,
+    "comments": 50,
     "userContentEdits": 5,
     "timelineItems": 10,
 }
+LIGHT = dict.fromkeys(FIRST, 1)
+"""The same for a pull request that is too heavy for a page of its own: nearly all of it comes by `MORE`."""
 MORE_FIRST = 100
+MORE_ISSUES = 20
+
+REPOSITORIES_AT_ONCE = 20
+IDENTITIES_AT_ONCE = 100
+ISSUES_AT_ONCE = 40
 
 _ACTOR = "author { __typename login }"
 _HEAD = f"totalCount {PAGE_INFO} nodes"
 _EDITS = f"{_HEAD} {{ editedAt deletedAt diff }}"
 _LABELS = f"{_HEAD} {{ name }}"
 _FILES = f"{_HEAD} {{ path additions deletions changeType }}"
-_COMMITS = f"{_HEAD} {{ commit {{ oid message authoredDate committedDate parents(first: 3) {{ totalCount }} }} }}"
+_COMMITS = f"{_HEAD} {{ commit {{ oid message authoredDate committedDate }} }}"
 _COMMENTS = f"{_HEAD} {{ id body createdAt lastEditedAt {_ACTOR} }}"
 _CLOSED = f"""{_HEAD} {{ __typename ... on ClosedEvent {{ createdAt stateReason closer {{ __typename
   ... on PullRequest {{ number repository {{ databaseId nameWithOwner }} }}
@@ -45,17 +55,24 @@ fragment repository on Repository {
   parent { databaseId nameWithOwner }
 }
 """
-_ISSUE = f"""
+
+
+def _issue(sizes: Mapping[str, int]) -> str:
+    return f"""
 fragment issue on Issue {{
   id number title body url state stateReason createdAt updatedAt closedAt lastEditedAt locked {_ACTOR}
   repository {{ databaseId nameWithOwner }}
-  labels(first: {FIRST["labels"]}) {{ {_LABELS} }}
-  comments(first: {FIRST["comments"]}) {{ {_COMMENTS} }}
-  timelineItems(first: {FIRST["timelineItems"]}, itemTypes: [CLOSED_EVENT]) {{ {_CLOSED} }}
-  userContentEdits(first: {FIRST["userContentEdits"]}) {{ {_EDITS} }}
+  labels(first: {sizes["labels"]}) {{ {_LABELS} }}
+  comments(first: {sizes["comments"]}) {{ {_COMMENTS} }}
+  timelineItems(first: {sizes["timelineItems"]}, itemTypes: [CLOSED_EVENT]) {{ {_CLOSED} }}
+  userContentEdits(first: {sizes["userContentEdits"]}) {{ {_EDITS} }}
 }}
 """
-_PULL = f"""
+
+
+def _pull(sizes: Mapping[str, int]) -> str:
+    """Return the fragments of a pull request and of its issues."""
+    return f"""
 fragment pull on PullRequest {{
   id number title body url createdAt updatedAt mergedAt closedAt lastEditedAt {_ACTOR}
   repository {{ databaseId nameWithOwner }}
@@ -63,55 +80,88 @@ fragment pull on PullRequest {{
   headRepository {{ databaseId nameWithOwner }}
   mergeCommit {{ oid message committedDate parents(first: 3) {{ totalCount nodes {{ oid }} }} }}
   changedFiles additions deletions
-  labels(first: {FIRST["labels"]}) {{ {_LABELS} }}
-  files(first: {FIRST["files"]}) {{ {_FILES} }}
-  commits(first: {FIRST["commits"]}) {{ {_COMMITS} }}
-  userContentEdits(first: {FIRST["userContentEdits"]}) {{ {_EDITS} }}
-  closingIssuesReferences(first: {FIRST["closingIssuesReferences"]}) {{ {_HEAD} {{ ...issue }} }}
+  labels(first: {sizes["labels"]}) {{ {_LABELS} }}
+  files(first: {sizes["files"]}) {{ {_FILES} }}
+  commits(first: {sizes["commits"]}) {{ {_COMMITS} }}
+  userContentEdits(first: {sizes["userContentEdits"]}) {{ {_EDITS} }}
+  closingIssuesReferences(first: {sizes["closingIssuesReferences"]}) {{ {_HEAD} {{ ...issue }} }}
 }}
-"""
+{_issue(sizes)}"""
 
-REPOSITORIES_AT_ONCE = 20
-ISSUES_AT_ONCE = 40
 
-PULLS = f"""query pulls($owner: String!, $name: String!, $first: Int!, $after: String) {{
-  repository(owner: $owner, name: $name) {{
+def _walked(i: str = "") -> str:
+    order = "states: [MERGED], orderBy: {field: UPDATED_AT, direction: DESC}"
+    return f"""repository(owner: $owner{i}, name: $name{i}) {{
     databaseId nameWithOwner
-    pullRequests(states: [MERGED], orderBy: {{field: UPDATED_AT, direction: DESC}}, first: $first, after: $after) {{
-      totalCount {PAGE_INFO} nodes {{ ...pull }}
-    }}
-  }}
-  {RATE}
-}}
-{_PULL}{_ISSUE}"""
-"""A page of the walk: merged pull requests of one repository, those that were touched last first."""
+    pullRequests({order}, first: $first{i}, after: $after{i}) {{ totalCount {PAGE_INFO} nodes {{ ...pull }} }}
+  }}"""
 
-SEARCH_PULLS = f"""query searchPulls($query: String!, $first: Int!, $after: String) {{
-  search(query: $query, type: ISSUE, first: $first, after: $after) {{
+
+def _searched(i: str = "") -> str:
+    return f"""search(query: $query{i}, type: ISSUE, first: $first{i}, after: $after{i}) {{
     issueCount {PAGE_INFO} nodes {{ ... on PullRequest {{ ...pull }} }}
-  }}
+  }}"""
+
+
+def _walk_variables(i: str = "") -> str:
+    return f"$owner{i}: String!, $name{i}: String!, $first{i}: Int!, $after{i}: String"
+
+
+def _search_variables(i: str = "") -> str:
+    return f"$query{i}: String!, $first{i}: Int!, $after{i}: String"
+
+
+def _pulls(sizes: Mapping[str, int]) -> str:
+    return f"query pulls({_walk_variables()}) {{\n  {_walked()}\n  {RATE}\n}}\n{_pull(sizes)}"
+
+
+def _search_pulls(sizes: Mapping[str, int]) -> str:
+    return f"query searchPulls({_search_variables()}) {{\n  {_searched()}\n  {RATE}\n}}\n{_pull(sizes)}"
+
+
+PULLS = _pulls(FIRST)
+"""A page of the walk: merged pull requests of one repository, those that were touched last first."""
+PULLS_LIGHT = _pulls(LIGHT)
+
+SEARCH_PULLS = _search_pulls(FIRST)
+"""A page of the search: merged pull requests of a window of merge times."""
+SEARCH_PULLS_LIGHT = _search_pulls(LIGHT)
+
+
+def pages(ways: Iterable[str]) -> str:
+    """Return a document that asks for pages of several repositories at once: `p0`, `p1` ...
+
+    Each is a page of `PULLS` ("walk") or of `SEARCH_PULLS` ("search"), with their variables numbered: `$first0` ...
+    """
+    variables, parts = [], []
+    for i, way in enumerate(ways):
+        variables.append(_walk_variables(str(i)) if way == "walk" else _search_variables(str(i)))
+        parts.append(f"  p{i}: " + (_walked(str(i)) if way == "walk" else _searched(str(i))))
+    listed = "\n".join(parts)
+    return f"query pages({', '.join(variables)}) {{\n{listed}\n  {RATE}\n}}\n{_pull(FIRST)}"
+
+
+COUNT_PULLS = f"""query countPulls($query: String!) {{
+  search(query: $query, type: ISSUE, first: 1) {{ issueCount }}
   {RATE}
-}}
-{_PULL}{_ISSUE}"""
-"""A page of the search: merged pull requests of a window of merge times, of one or more repositories."""
+}}"""
 
 SEARCH_REPOSITORIES = f"""query searchRepositories($query: String!, $first: Int!, $after: String) {{
   search(query: $query, type: REPOSITORY, first: $first, after: $after) {{
-    repositoryCount {PAGE_INFO} nodes {{ ... on Repository {{ ...repository }} }}
+    repositoryCount {PAGE_INFO} nodes {{ ... on Repository {{ databaseId nameWithOwner }} }}
   }}
   {RATE}
-}}
-{_REPOSITORY}"""
+}}"""
 
 
 def repositories(names: Iterable[str]) -> str:
     """Return a document that asks for many repositories at once: `r0`, `r1` ... in the order of the names.
 
-    Each with the highest numbers that its issues and pull requests have, and a search `m0`, `m1` ... for the number of
-    pull requests that the query in `$m0`, `$m1` ... finds.
+    Each with the highest numbers that its issues and pull requests have, and two searches, `m0`, `m1` ... and `u0`,
+    `u1` ..., for the numbers of pull requests that the queries in `$m0` ... and `$u0` ... find.
     """
     count = len(list(names))
-    variables = ", ".join(f"$o{i}: String!, $n{i}: String!, $m{i}: String!" for i in range(count))
+    variables = ", ".join(f"$o{i}: String!, $n{i}: String!, $m{i}: String!, $u{i}: String!" for i in range(count))
     newest = "first: 1, orderBy: {field: CREATED_AT, direction: DESC}"
     parts = "\n".join(
         f"  r{i}: repository(owner: $o{i}, name: $n{i}) {{ ...repository "
@@ -119,10 +169,21 @@ def repositories(names: Iterable[str]) -> str:
         f"newestPull: pullRequests({newest}) {{ nodes {{ number updatedAt }} }} "
         f"lastMerged: pullRequests(states: [MERGED], first: 1, orderBy: {{field: UPDATED_AT, direction: DESC}}) "
         f"{{ totalCount nodes {{ updatedAt }} }} }}\n"
-        f"  m{i}: search(query: $m{i}, type: ISSUE, first: 1) {{ issueCount }}"
+        f"  m{i}: search(query: $m{i}, type: ISSUE, first: 1) {{ issueCount }}\n"
+        f"  u{i}: search(query: $u{i}, type: ISSUE, first: 1) {{ issueCount }}"
         for i in range(count)
     )
     return f"query repositories({variables}) {{\n{parts}\n  {RATE}\n}}\n{_REPOSITORY}"
+
+
+def identities(names: Iterable[str]) -> str:
+    """Return a document that asks only which repositories names stand for: `r0`, `r1` ... in the order of the names."""
+    count = len(list(names))
+    variables = ", ".join(f"$o{i}: String!, $n{i}: String!" for i in range(count))
+    parts = "\n".join(
+        f"  r{i}: repository(owner: $o{i}, name: $n{i}) {{ databaseId nameWithOwner }}" for i in range(count)
+    )
+    return f"query identities({variables}) {{\n{parts}\n  {RATE}\n}}"
 
 
 def issues(numbers: Iterable[int]) -> str:
@@ -134,17 +195,17 @@ def issues(numbers: Iterable[int]) -> str:
     )
     return (
         f"query issues($owner: String!, $name: String!) {{\n  repository(owner: $owner, name: $name) {{\n"
-        f"    databaseId nameWithOwner\n{parts}\n  }}\n  {RATE}\n}}\n{_ISSUE}"
+        f"    databaseId nameWithOwner\n{parts}\n  }}\n  {RATE}\n}}\n{_issue(FIRST)}"
     )
 
 
-def _more(on: str, field: str, inside: str, fragments: str = "") -> str:
-    arguments = f"first: {MORE_FIRST}, after: $after"
+def _more(on: str, field: str, inside: str, fragments: str = "", first: int = MORE_FIRST) -> str:
+    arguments = "first: $first, after: $after"
     if field == "timelineItems":
         arguments += ", itemTypes: [CLOSED_EVENT]"
     return (
-        f"query more($id: ID!, $after: String) {{\n  node(id: $id) {{ ... on {on} {{ id {field}({arguments}) "
-        f"{{ {inside} }} }} }}\n  {RATE}\n}}\n{fragments}"
+        f"query more($id: ID!, $after: String, $first: Int = {first}) {{\n  node(id: $id) {{ ... on {on} {{ id "
+        f"{field}({arguments}) {{ {inside} }} }} }}\n  {RATE}\n}}\n{fragments}"
     )
 
 
@@ -154,7 +215,7 @@ MORE = {
     ("PullRequest", "commits"): _more("PullRequest", "commits", _COMMITS),
     ("PullRequest", "userContentEdits"): _more("PullRequest", "userContentEdits", _EDITS),
     ("PullRequest", "closingIssuesReferences"): _more(
-        "PullRequest", "closingIssuesReferences", f"{_HEAD} {{ ...issue }}", _ISSUE
+        "PullRequest", "closingIssuesReferences", f"{_HEAD} {{ ...issue }}", _issue(FIRST), MORE_ISSUES
     ),
     ("Issue", "labels"): _more("Issue", "labels", _LABELS),
     ("Issue", "comments"): _more("Issue", "comments", _COMMENTS),

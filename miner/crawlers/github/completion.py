@@ -1,0 +1,145 @@
+"""What a page of pull requests leaves out: lists that are longer, and issues that only texts name.
+
+Of every pull request the lists are completed that say whether it closes an issue; the others only where it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from miner.core.records import Fact, Observation, Producer
+from miner.crawlers.github import queries
+from miner.crawlers.github.answers import ISSUE_LISTS, Rest, references_of, rest_of
+from miner.crawlers.github.client import HeavyPage
+from miner.crawlers.github.model import Repository
+from miner.crawlers.github.pages import DECODED, Node, lists_of, nodes
+from miner.crawlers.github.repositories import subject_of
+from miner.crawlers.github.walk import Desk
+
+MORE = Producer(name="github.more")
+ISSUES = Producer(name="github.issues")
+LINKING = ("commits", "closingIssuesReferences")
+OTHERS = ("labels", "files", "userContentEdits")
+MOST = 30
+"""Lists are completed up to so many further pages: https://docs.github.com/en/rest/pulls/pulls#list-pull-requests-files
+lists at most 3,000 files."""
+
+
+class Completion:
+    """What completes one pull request or issue: digests of answers, in order, and what they hold.
+
+    Attributes:
+        notes: lists that are longer than what was read of them.
+    """
+
+    def __init__(self, desk: Desk, repository: Repository) -> None:
+        self._desk = desk
+        self._subject = subject_of(repository.forge_id)
+        self.digests: list[str] = []
+        self.notes: list[str] = []
+
+    @property
+    def rest(self) -> Rest:
+        """What the answers hold."""
+        return rest_of(DECODED.read(digest, self._desk.blobs) for digest in self.digests)
+
+    def pull(self, node: Node, names: Iterable[str]) -> None:
+        """Complete lists of a pull request."""
+        self._complete("PullRequest", node, names)
+
+    def issue(self, node: Node) -> None:
+        """Complete the lists of an issue."""
+        self._complete("Issue", node, ISSUE_LISTS)
+
+    def _complete(self, kind: str, node: Node, names: Iterable[str]) -> None:
+        for name, found in lists_of(node, names):
+            info, pages = found.get("pageInfo") or {}, 0
+            while info.get("hasNextPage"):
+                if pages == MOST:
+                    self.notes.append(f"#{node['number']}: of {found['totalCount']} {name} only the first were read")
+                    break
+                fact = self._more(kind, node, name, info.get("endCursor"))
+                self.digests.append(fact.blobs["more"])
+                info, pages = fact.payload["pageInfo"], pages + 1
+
+    def _more(self, kind: str, node: Node, name: str, after: str | None) -> Fact:
+        inputs = {"node": node["id"], "list": name, "after": after, "updated_at": node["updatedAt"]}
+        run = partial(_more, self._desk, kind, node["id"], name, after)
+        return self._desk.memo.measure(MORE, "crawl.more", self._subject, inputs, run)
+
+
+def _more(desk: Desk, kind: str, node_id: str, name: str, after: str | None) -> Observation:
+    first = queries.MORE_ISSUES if name == "closingIssuesReferences" else queries.MORE_FIRST
+    while True:
+        try:
+            reply = desk.forge.graphql(queries.MORE[kind, name], {"id": node_id, "after": after, "first": first})
+            break
+        except HeavyPage:
+            if first == 1:
+                raise
+            first //= 2
+    found: dict[str, Any] = (reply.data.get("node") or {}).get(name) or {}
+    return Observation(
+        payload={"node": node_id, "list": name, "after": after, "pageInfo": found.get("pageInfo") or {}},
+        blobs={"more": desk.blobs.put(reply.raw)},
+        measures={"points": reply.points, "requests": reply.requests, "size": first},
+        network=True,
+    )
+
+
+def closing_nodes(node: Node, rest: Rest) -> Iterator[Node]:
+    """Yield the issues of a pull request's closing references, as pages hold them."""
+    yield from nodes(node.get("closingIssuesReferences"))
+    for issue in rest.get((node.get("id") or "", "closingIssuesReferences"), ()):
+        if issue is not None:
+            yield issue
+
+
+def look_up(desk: Desk, repository: Repository, numbers: Iterable[int]) -> dict[int, str]:
+    """Return for each number the digest of the answer that says what it is; many are asked for at once."""
+    known: dict[int, str] = {}
+    for fact in desk.memo.known(ISSUES, "crawl.issues", subject_of(repository.forge_id)):
+        for number in fact.payload["numbers"]:
+            known.setdefault(int(number), fact.blobs["issues"])
+    wanted = sorted(set(numbers))
+    missing = [number for number in wanted if number not in known]
+    for start in range(0, len(missing), queries.ISSUES_AT_ONCE):
+        for fact in _look_up(desk, repository, missing[start : start + queries.ISSUES_AT_ONCE]):
+            known.update(dict.fromkeys(map(int, fact.payload["numbers"]), fact.blobs["issues"]))
+    return {number: known[number] for number in wanted}
+
+
+def referenced(desk: Desk, digest: str, number: int) -> Node | None:
+    """Return what an answer of `look_up` holds for a number, if that is an issue."""
+    for other, node in references_of(DECODED.read(digest, desk.blobs)):
+        if other == number and node is not None and node.get("__typename") == "Issue":
+            return node
+    return None
+
+
+def _look_up(desk: Desk, repository: Repository, numbers: Sequence[int]) -> Iterator[Fact]:
+    subject, inputs = subject_of(repository.forge_id), {"numbers": list(numbers)}
+    run = partial(_issues, desk, repository, numbers)
+    try:
+        fact = desk.memo.measure(ISSUES, "crawl.issues", subject, inputs, run)
+    except HeavyPage:
+        if len(numbers) == 1:
+            raise
+        half = len(numbers) // 2
+        yield from _look_up(desk, repository, numbers[:half])
+        yield from _look_up(desk, repository, numbers[half:])
+    else:
+        yield fact
+
+
+def _issues(desk: Desk, repository: Repository, numbers: Sequence[int]) -> Observation:
+    owner, _, name = repository.full_name.partition("/")
+    reply = desk.forge.graphql(queries.issues(numbers), {"owner": owner, "name": name})
+    return Observation(
+        payload={"numbers": list(numbers)},
+        blobs={"issues": desk.blobs.put(reply.raw)},
+        measures={"points": reply.points, "requests": reply.requests},
+        network=True,
+    )
