@@ -30,11 +30,15 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Paths(_Section):
-    """Where things are kept; relative paths start where the program was started. Nothing of this enters the ledger."""
+Place = Annotated[Path, AfterValidator(Path.absolute)]
+"""A relative path starts where the program was started, also for what runs elsewhere."""
 
-    work: Annotated[Path, AfterValidator(Path.absolute)] = Field(default=Path("var"), validate_default=True)
-    release: Annotated[Path, AfterValidator(Path.absolute)] = Field(default=Path("out"), validate_default=True)
+
+class Paths(_Section):
+    """Where things are kept. Nothing of this enters the ledger."""
+
+    work: Place = Field(default=Path("var"), validate_default=True)
+    release: Place = Field(default=Path("out"), validate_default=True)
     ledger_url: str | None = None
     blobs_url: str | None = None
 
@@ -150,12 +154,12 @@ class Mine(_Section):
     source: Literal["pypi", "github", "git", "snapshot"] | None = None
     month: Annotated[str, AfterValidator(_a_month)] | None = None
     repositories: tuple[str, ...] = ()
-    repository_list: Path | None = None
+    repository_list: Place | None = None
     repository_search: tuple[str, ...] = ()
-    optout: Path | None = None
-    git_pulls: Path | None = None
-    git_mirrors: Path | None = None
-    snapshot: Path | None = None
+    optout: Place | None = None
+    git_pulls: Place | None = None
+    git_mirrors: Place | None = None
+    snapshot: Place | None = None
     archive: str | None = None
     seed: int = 0
     pilot: int | None = Field(default=None, ge=1)
