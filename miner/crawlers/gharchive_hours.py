@@ -9,6 +9,7 @@ server error, a cut body, a page of HTML with status 200. Some clients are refus
 from __future__ import annotations
 
 import calendar
+import re
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ from miner.crawlers.gharchive_lines import CHUNK
 _AGENT = "Mozilla/5.0 (compatible; swe-miner)"
 _MAX_WAIT_S = 60.0
 _GONE = frozenset({404, 410})
+_LOGIN = re.compile(r"//[^/@]*@")
 _WORTH_A_TRY = frozenset({408, 425, 429})
 _NEXT_STEP = (
     "check the network and `mine.archive`, then run the same command again; or fetch the hours into a folder and name"
@@ -87,12 +89,14 @@ class HourArchive:
         self._root = location.rstrip("/")
         self._timeout_s, self._tries, self._wait_s = timeout_s, tries, wait_s
         self._stopped = stopped or threading.Event()
-        if location.startswith(("http://", "https://")):
-            return
         try:
+            if location.startswith(("http://", "https://")):
+                without_login(location)
+                return
             self._files, self._root = fsspec.core.url_to_fs(location)
         except (ValueError, ImportError) as error:
-            raise ConfigError(f"mine.archive = {location!r} cannot be opened: {error}") from error
+            shown = _LOGIN.sub("//", location)
+            raise ConfigError(f"mine.archive = {shown!r} cannot be opened: {error}") from error
         if isinstance(self._files, LocalFileSystem) and not self._files.isdir(self._root):
             raise ConfigError(f"mine.archive = {location!r} is no folder")
 

@@ -14,7 +14,8 @@ from isal import igzip_lib
 
 CHUNK = 1 << 16
 _BLOCK = 1 << 18  # so that a block is still in the processor's cache when it is searched
-_LONGEST_LINE = 64 << 20
+_MAGIC = b"\x1f\x8b"  # RFC 1952, 2.3.1
+_LONGEST_LINE = 32 << 20
 _Damaged = cast("type[Exception]", igzip_lib.IsalError)  # its stub takes the class for an instance
 
 
@@ -51,10 +52,13 @@ class Span(NamedTuple):
 
 def inflate(chunks: Iterable[bytes], tally: Tally) -> Iterator[bytes]:
     """Yield what the gzip members hold, in blocks of bounded size; what cannot be read ends it and is noted."""
-    reader, members, inside = _reader(), 0, False
+    reader, members, inside, head = _reader(), 0, False, b""
     try:
         for chunk in chunks:
-            data = chunk
+            data, head = chunk, head or chunk[:2]
+            if not _MAGIC.startswith(head):
+                tally.damage, tally.foreign = f"begins with {chunk[:40]!r}", True
+                return
             while data or (inside and not reader.needs_input):
                 if members and not inside:
                     data = data.lstrip(b"\0")
@@ -68,7 +72,6 @@ def inflate(chunks: Iterable[bytes], tally: Tally) -> Iterator[bytes]:
                     data, reader, members, inside = reader.unused_data, _reader(), members + 1, False
     except _Damaged as error:
         tally.damage = f"damaged after {tally.size} bytes ({error})"
-        tally.foreign = not members and not tally.size
         return
     if inside:
         tally.damage = f"cut after {tally.size} bytes"

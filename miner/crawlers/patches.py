@@ -31,8 +31,13 @@ class _Index:
         }
 
     def read(self, tree: str) -> None:
-        """Take a whole tree."""
-        self._repo.run("read-tree", tree, env=self._env)
+        """Take all files of a tree.
+
+        One by one: git would write a tree that it read whole, and that was not changed, as it found it, however odd.
+        """
+        listed = self._repo.run("ls-tree", "-r", "-z", "--full-tree", tree)
+        self._repo.run("read-tree", "--empty", env=self._env)
+        self._repo.run("update-index", "-z", "--index-info", stdin=listed, env=self._env)
 
     def apply(self, patch: bytes) -> str | None:
         """Apply a patch; return what git says where it does not apply."""

@@ -15,10 +15,12 @@ from forge.world import World
 from miner.core.blobs import BlobStore
 from miner.core.ledger import Ledger
 from miner.core.memo import Memo
-from miner.core.records import Fact, Observation
+from miner.core.records import Fact, FactKey, Observation
 from miner.core.settings import Settings, load_settings
 from miner.crawlers.github.client import ForgeClient
 from miner.crawlers.github.items import PullItem
+from miner.crawlers.github.month import Month
+from miner.crawlers.github.repository_search import search_repositories
 from miner.crawlers.github.source import GithubSource
 from miner.crawlers.interface import Found
 
@@ -69,11 +71,18 @@ class Bench:
         if names:
             changed["mine__repositories"] = str(list(names)).replace("'", '"')
         settings = self.settings(month, **changed)
-        client = ForgeClient(settings.github, tokens=("a" * 40,), clock=self.clock, sleep=lambda seconds: None)
-        return GithubSource(settings, client, self.blobs, self.folder / "mirrors", clock=self.clock)
+        return GithubSource(settings, self.client(), self.blobs, self.folder / "mirrors", clock=self.clock)
 
     def memo(self) -> Memo:
-        return Memo(self.ledger.find, self._emit, clock=self.clock)
+        return Memo(self._find, self._emit, clock=self.clock)
+
+    def _find(self, key: FactKey) -> list[Fact]:
+        """A fact whose blobs are lost is not known, as in a run."""
+        found = self.ledger.find(key)
+        return [fact for fact in found if key.ordinal == -1 or all(map(self.blobs.has, fact.blobs.values()))]
+
+    def lose(self, digest: str) -> None:
+        (self.folder / "blobs" / digest[:2] / f"{digest}.zst").unlink()
 
     def clock(self) -> datetime:
         return self.now
@@ -89,6 +98,14 @@ class Bench:
         """Crawl repositories from the beginning, as a new run does."""
         source = self.source(*names, month=month, **changed)
         return {unit: source.discover(unit, self.memo()) for unit in source.units(self.memo())}
+
+    def search(self, query: str, month: str = MONTH) -> tuple[dict[int, str], tuple[str, ...]]:
+        """Search for repositories."""
+        return search_repositories(query, Month.of(month), self.client(), self.memo(), self.blobs)
+
+    def client(self) -> ForgeClient:
+        settings = self.settings().github
+        return ForgeClient(settings, tokens=("a" * 40,), clock=self.clock, sleep=lambda seconds: None)
 
     def looked_up(self, item: PullItem) -> Fact:
         """Return the fact that the step `look_up` would measure."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from histories import Upstream, submodule
 from hypothesis import given, settings
 from trees import OLD, TREES, git, two_commits
 
@@ -137,9 +138,78 @@ def test_owner_and_times_are_as_told(repo: tuple[GitRepo, str, str]) -> None:
     assert {member.mtime for member in members if not member.name.startswith(".git/")} <= {when, when + 1}
 
 
-def test_a_commit_with_a_parent_cannot_stand_alone(repo: tuple[GitRepo, str, str]) -> None:
-    with pytest.raises(InfrastructureFault, match="parent"):
-        packed(repo[0], repo[2])
+@pytest.fixture
+def history(tmp_path: Path) -> tuple[Upstream, str, str]:
+    """A repository with a merge as base: two parents, a submodule, and the solution after it."""
+    upstream = Upstream(tmp_path / "h.git")
+    tree = {**OLD_TREE, "vendored/lib": submodule("a" * 40), ".gitmodules": '[submodule "lib"]\n'}
+    first = upstream.commit({"before": b"a file of the past"})
+    side = upstream.commit({"side": b"x"}, first)
+    base = upstream.commit(tree, first, side, title="The base", at=1_600_000_000)
+    target = upstream.commit({**tree, "pkg/core.py": Entry("100644", SECRET)}, base, title="The solution")
+    return upstream, base, target
+
+
+def test_a_commit_of_a_history_stands_alone_as_itself(history: tuple[Upstream, str, str], tmp_path: Path) -> None:
+    upstream, base, _ = history
+    data = packed(upstream.repo, base)
+    work = unpack(data, tmp_path / "work")
+    assert git(work, "status", "--porcelain", "--ignored") == ""
+    assert git(work, "rev-parse", "HEAD").strip() == base
+    assert git(work, "log", "--all", "--format=%H %s") == f"{base} The base\n"
+    assert git(work, "rev-parse", "--is-shallow-repository") == "true\n"
+    assert git(work, "fsck", "--full", "--strict", "--no-dangling") == ""
+    assert git(work, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype)").split().count("commit") == 1
+    for never in (SECRET, b"The solution", b"a file of the past"):
+        assert never not in data
+
+
+def test_a_submodule_is_an_empty_folder_that_git_keeps(history: tuple[Upstream, str, str], tmp_path: Path) -> None:
+    upstream, base, target = history
+    work = unpack(packed(upstream.repo, base), tmp_path / "work")
+    assert list((work / "vendored/lib").iterdir()) == []
+    assert git(work, "ls-files", "--stage", "vendored").startswith(f"160000 {'a' * 40} 0\tvendored/lib")
+    git(work, "apply", "--index", "--whitespace=nowarn", "-", stdin=upstream.repo.diff(base, target))
+    assert git(work, "write-tree").strip() == upstream.repo.tree_of(target)
+    bumped = upstream.commit({**OLD_TREE, "vendored/lib": submodule("b" * 40)}, base)
+    git(work, "reset", "-q", "--hard")
+    git(work, "apply", "--index", "-", stdin=upstream.repo.diff(base, bumped))
+    assert git(work, "write-tree").strip() == upstream.repo.tree_of(bumped)
+
+
+def test_bytes_of_a_history_are_those_of_every_machine(history: tuple[Upstream, str, str], tmp_path: Path) -> None:
+    upstream, base, _ = history
+    whole = packed(upstream.repo, base)
+    upstream.repo.run("repack", "-a", "-d", "-q", "--window=50", "--depth=50")
+    assert packed(upstream.repo, base) == whole
+    assert b".git/shallow" in whole
+    assert b".git/shallow" not in packed(*two_commits(tmp_path / "alone.git", OLD_TREE, {})[:2])
+
+
+@pytest.mark.parametrize("at", [0, 1, 2**31 - 1, 2**31, 2**33, 99_999_999_999_999])
+def test_odd_dates_make_no_odd_image(tmp_path: Path, at: int) -> None:
+    upstream = Upstream(tmp_path / "h.git")
+    base = upstream.commit(OLD_TREE, upstream.commit({}), at=at)
+    work = unpack(packed(upstream.repo, base), tmp_path / "work")
+    assert git(work, "status", "--porcelain") == ""
+    assert git(work, "log", "--format=%ct").strip() == str(at)
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT", "..", ".", "git~1", ".git ", ".g\u200cit"])
+def test_nothing_is_written_outside_of_the_work_tree_or_into_the_repository(tmp_path: Path, name: str) -> None:
+    upstream = Upstream(tmp_path / "h.git")
+    inner = upstream.raw_tree(("100644", "config", upstream.blob(b"[core]")))
+    base = upstream.commit_tree(upstream.raw_tree(("40000", name, inner)))
+    with pytest.raises(InfrastructureFault, match="cannot be unpacked"):
+        packed(upstream.repo, base)
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    upstream = Upstream(tmp_path / "h.git")
+    inner = upstream.raw_tree(("100644", "passwd", upstream.blob(b"x")))
+    tree = upstream.raw_tree(("120000", "etc", upstream.blob(b"/etc")), ("40000", "etc", inner))
+    with pytest.raises(InfrastructureFault, match="a file and a folder"):
+        packed(upstream.repo, upstream.commit_tree(tree))
 
 
 def test_a_damaged_byte_is_a_fault_or_changes_nothing(repo: tuple[GitRepo, str, str]) -> None:

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from histories import Upstream, submodule
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import NEW, OLD, TREES, git, two_commits
 
-from miner.core.errors import InfrastructureFault
+from miner.core.errors import InfrastructureFault, Interrupted
 from miner.crawlers.archive import Entry
-from miner.crawlers.git_repo import GitRepo, make_repo
+from miner.crawlers.git_repo import GitRepo, TreeFile, make_repo
+from miner.crawlers.git_run import GitFault, GitTimeout
 
 SLOW = settings(deadline=None, max_examples=25)
 
@@ -145,3 +149,51 @@ def test_the_whole_diff_leads_from_base_to_target(old: dict[str, Entry], new: di
         if diff:
             git(work, "apply", "--cached", "--whitespace=nowarn", "-", stdin=diff)
         assert git(work, "write-tree").strip() == repo.tree_of(target)
+
+
+def test_submodules_are_listed_and_have_no_content(tmp_path: Path) -> None:
+    upstream = Upstream(tmp_path / "r.git")
+    base = upstream.commit({"a": "1", "lib": submodule("a" * 40)})
+    target = upstream.commit({"a": "1", "lib": submodule("b" * 40)}, base)
+    repo = upstream.repo
+    assert [(file.path, file.is_submodule) for file in repo.files(base)] == [("a", False), ("lib", True)]
+    assert [file.path for file, _ in repo.blobs(repo.files(base))] == ["a"]
+    assert repo.read(base, "lib") is None
+    assert repo.changed_blobs(base, target) == frozenset()
+    assert b"-Subproject commit " + b"a" * 40 in repo.diff(base, target)
+
+
+def test_sizes_say_what_is_missing_and_entries_need_no_content(tmp_path: Path) -> None:
+    repo, base, _ = two_commits(tmp_path / "r.git", {"a": text("123")}, {})
+    (file,) = repo.entries(base)
+    assert (file.path, file.size) == ("a", 0)
+    assert repo.sizes([file.oid, "1" * 40, file.oid]) == {file.oid: 3, "1" * 40: None}
+    assert repo.sized([file])[0].size == 3
+    with pytest.raises(GitFault, match="missing"):
+        repo.sized([TreeFile("b", "100644", "1" * 40, 0)])
+
+
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    GitRepo.create(tmp_path / "r.git")
+    repo = GitRepo(tmp_path / "r.git", timeout_s=0.2)
+    repo.run("config", "alias.hang", f"!(sleep 3; touch {tmp_path}/late) & sleep 3")
+    began = time.monotonic()
+    with pytest.raises(GitTimeout, match=r"git hang was ended after 0\.2 seconds"):
+        repo.run("hang")
+    assert time.monotonic() - began < 2
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if f"{tmp_path}/late".encode() in _read(path)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # a process that has ended meanwhile
+        return b""
+
+
+def test_a_command_of_a_stopped_run_is_ended(tmp_path: Path) -> None:
+    GitRepo.create(tmp_path / "r.git").run("config", "alias.hang", "!sleep 3")
+    stopped = threading.Event()
+    threading.Timer(0.1, stopped.set).start()
+    with pytest.raises(Interrupted):
+        GitRepo(tmp_path / "r.git", stopped=stopped).run("hang")

@@ -14,6 +14,7 @@ import subprocess
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import requests
 
@@ -62,32 +63,35 @@ def contract(package: Package, cache: Path = CACHE) -> Path:
     tarball = cache / package.tarball
     if not tarball.exists() or _integrity(tarball) != package.integrity:
         cache.mkdir(parents=True, exist_ok=True)
-        _fetch(package, tarball)
-        if (found := _integrity(tarball)) != package.integrity:
-            tarball.unlink()
-            raise ValueError(f"{package.name} {package.version} has the integrity {found}, not {package.integrity}")
+        with TemporaryDirectory(dir=cache) as apart:  # another process may fetch the same
+            fetched = _fetch(package, Path(apart))
+            if (found := _integrity(fetched)) != package.integrity:
+                raise ValueError(f"{package.name} {package.version} has the integrity {found}, not {package.integrity}")
+            fetched.replace(tarball)
     file = cache / f"{package.tarball.removesuffix('.tgz')}-{Path(package.member).name}"
     if not file.exists():
         with tarfile.open(tarball) as tar:
             content = tar.extractfile(package.member)
             assert content is not None, package.member
-            part = file.with_suffix(".part")
+            part = file.with_suffix(f".{os.getpid()}")
             part.write_bytes(content.read())
             part.replace(file)
     return file
 
 
-def _fetch(package: Package, to: Path) -> None:
+def _fetch(package: Package, folder: Path) -> Path:
+    to = folder / package.tarball
     if shutil.which("npm") is not None:
         wanted = f"{package.name}@{package.version}"
-        command = ["npm", "pack", wanted, "--silent", "--pack-destination", str(to.parent)]
+        command = ["npm", "pack", wanted, "--silent", "--pack-destination", str(folder)]
         subprocess.run(command, check=True, capture_output=True, timeout=300)
-        return
+        return to
     registry = os.environ["NPM_CONFIG_REGISTRY"].rstrip("/")
     base = package.name.rpartition("/")[2]
     answer = requests.get(f"{registry}/{package.name}/-/{base}-{package.version}.tgz", timeout=300)
     answer.raise_for_status()
     to.write_bytes(answer.content)
+    return to
 
 
 def _integrity(file: Path) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from graphql import (
@@ -65,7 +65,7 @@ class Endpoint:
     def __init__(self, world: World) -> None:
         self.schema = load_schema()
         self._world = world
-        self._parsed: OrderedDict[str, tuple[DocumentNode | None, tuple[dict[str, Any], ...]]] = OrderedDict()
+        self._parse = lru_cache(_KEPT)(self._read)
 
     def read(self, body: bytes) -> Query | None:
         """Read the body of a request; None where it is none."""
@@ -112,18 +112,12 @@ class Endpoint:
             value["errors"] = [_shown(error) for error in done.errors]
         return Reply(200, encode(value), {"content-type": "application/json; charset=utf-8"})
 
-    def _parse(self, text: str) -> tuple[DocumentNode | None, tuple[dict[str, Any], ...]]:
-        known = self._parsed.get(text)
-        if known is None:
-            try:
-                document = parse(text)
-                known = document, tuple(_shown(error) for error in validate(self.schema, document))
-            except GraphQLError as error:
-                known = None, (_shown(error),)
-            self._parsed[text] = known
-            if len(self._parsed) > _KEPT:
-                self._parsed.popitem(last=False)
-        return known
+    def _read(self, text: str) -> tuple[DocumentNode | None, tuple[dict[str, Any], ...]]:
+        try:
+            document = parse(text)
+        except GraphQLError as error:
+            return None, (_shown(error),)
+        return document, tuple(_shown(error) for error in validate(self.schema, document))
 
 
 def _name(document: DocumentNode | None) -> str:

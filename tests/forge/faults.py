@@ -192,6 +192,12 @@ def null_head_repository(call: Call) -> Reply:
     return _with_body(reply, value)
 
 
+def null_lists(call: Call) -> Reply:
+    """Every list of GraphQL that the schema allows to be null is null."""
+    names = {"labels", "files", "userContentEdits", "closingIssuesReferences", "languages"}
+    return _nulled(call.proceed(), names) if call.resource == "graphql" else call.proceed()
+
+
 def html(call: Call) -> Reply:
     """A page of a proxy, with status 200."""
     return Reply(200, PAGE, {"content-type": "text/html; charset=utf-8"})
@@ -246,6 +252,7 @@ FAULTS: dict[str, Callable[..., Reply]] = {
     "partial": partly,
     "null-users": null_users,
     "null-head-repository": null_head_repository,
+    "null-lists": null_lists,
     "html": html,
     "truncated": truncated,
     "half": half,

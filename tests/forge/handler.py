@@ -4,17 +4,54 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 from urllib.parse import unquote
 
 from forge.exchange import Reply
 
 Handle = Callable[[str, str, str, Mapping[str, str], bytes], Reply]
+
+
+class Http(ThreadingHTTPServer):
+    """A server on loopback that answers every request in a thread of its own."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    @classmethod
+    @contextmanager
+    def started(cls, handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[Http]:
+        """Serve until the context is left."""
+        server = cls(("127.0.0.1", port), handler)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+    def start(self) -> None:
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def server_bind(self) -> None:
+        """Bind without asking for the name of the host, which may take long."""
+        TCPServer.server_bind(self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is nothing to report."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def handler_of(handle: Handle) -> type[BaseHTTPRequestHandler]:

@@ -22,6 +22,7 @@ class Limits:
 
     Attributes:
         window_s: after which the primary limits of REST and GraphQL begin anew; search has one minute.
+        anonymous: REST requests without a token.
         rest_per_minute: secondary limit: points of REST requests, one each.
         graphql_per_minute: secondary limit: points of GraphQL requests, one each whatever they cost.
         concurrent: secondary limit: requests at once.
@@ -35,11 +36,12 @@ class Limits:
     rest_per_minute: int = 900
     graphql_per_minute: int = 2000
     concurrent: int = 100
+    anonymous: int = 60
 
     @classmethod
     def none(cls) -> Limits:
         """Return limits that nothing reaches; what is spent is counted all the same."""
-        return cls(_NEVER, _NEVER, _NEVER, 3600, 60, _NEVER, _NEVER, _NEVER)
+        return cls(_NEVER, _NEVER, _NEVER, 3600, 60, _NEVER, _NEVER, _NEVER, _NEVER)
 
 
 @dataclass
@@ -122,6 +124,7 @@ class Budgets:
         window = state.windows.get(resource)
         if window is None or now >= window.reset:
             length = self.limits.search_window_s if resource == "search" else self.limits.window_s
-            window = Window(getattr(self.limits, resource), 0, now + length)
+            limit = self.limits.anonymous if token == 0 and resource == "core" else getattr(self.limits, resource)
+            window = Window(limit, 0, now + length)
             state.windows[resource] = window
         return window

@@ -49,6 +49,7 @@ def search_repositories(world: World, text: str) -> list[Repo]:
     tests = list(_repository_tests(query))
     found = [repo for repo in world if not repo.deleted and all(test(repo) for test in tests)]
     key, descending = {
+        "updated": (lambda repo: (repo.pushed_at, repo.repo_id), True),
         "updated-desc": (lambda repo: (repo.pushed_at, repo.repo_id), True),
         "updated-asc": (lambda repo: (repo.pushed_at, repo.repo_id), False),
         "stars-asc": (lambda repo: (repo.stars, repo.repo_id), False),

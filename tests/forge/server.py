@@ -13,22 +13,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from http.server import ThreadingHTTPServer
-from socketserver import TCPServer
 from types import TracebackType
-from typing import Any, cast
+from typing import cast
 
 from forge import rest
 from forge.endpoint import Endpoint
 from forge.exchange import Call, Entry, Log, Reply, reply_json
 from forge.faults import Faults, bad_credentials, no_token, rate_limited, secondary
 from forge.githttp import serve_git
-from forge.handler import handler_of
+from forge.handler import Http, handler_of
 from forge.limits import Budgets, Limits, Resource
 from forge.world import World
 
@@ -37,20 +34,6 @@ _GIT = re.compile(r"/([^/]+)/([^/]+?)(?:\.git)?(/info/refs|/git-upload-pack|/git
 _PAGE = re.compile(r"/([^/]+)/([^/]+)/pull/(\d+)\.(diff|patch)")
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)")
 _QUALIFIER = re.compile(r"repo(?::|%3A)([\w.-]+)(?:/|%2F)([\w.-]+)")
-
-
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def server_bind(self) -> None:
-        """Bind without asking for the name of the host, which may take long."""
-        TCPServer.server_bind(self)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is nothing to report."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)
 
 
 class Forge:
@@ -87,7 +70,7 @@ class Forge:
         self._accepted = None if tokens is None else {_digest(token) for token in tokens}
         self._numbers: dict[bytes, int] = {}
         self._lock = threading.Lock()
-        self._http = _Http(("127.0.0.1", port), handler_of(self.handle))
+        self._http = Http(("127.0.0.1", port), handler_of(self.handle))
 
     @property
     def url(self) -> str:
@@ -104,12 +87,11 @@ class Forge:
 
     def start(self) -> Forge:
         self.world.url = self.url
-        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        self._http.start()
         return self
 
     def stop(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self._http.stop()
 
     def __enter__(self) -> Forge:
         return self.start()
@@ -260,8 +242,10 @@ class Forge:
 
     def _git(self, call: Call, match: re.Match[str], headers: Mapping[str, str], body: bytes) -> Reply:
         repo = self.world.find(f"{match[1]}/{match[2]}")
-        if repo is None or repo.path is None or repo.blocked is not None:
+        if repo is None or repo.path is None:
             return Reply(404, b"Not Found", {"content-type": "text/plain"})
+        if repo.blocked is not None:
+            return Reply(403, b"Repository unavailable due to DMCA takedown.\n", {"content-type": "text/plain"})
         if repo.full_name.lower() != f"{match[1]}/{match[2]}".lower():
             query = f"?{call.query}" if call.query else ""
             return Reply(301, b"", {"location": f"{self.url}/{repo.full_name}.git{match[3]}{query}"})

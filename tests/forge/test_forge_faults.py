@@ -131,6 +131,13 @@ def test_everybody_and_every_fork_may_be_gone(pulls: Any, get: Ask, forge: Forge
     assert get("/repos/octo/lib/pulls", state="all").json()[0]["head"]["repo"] is None
 
 
+def test_lists_may_be_null(pulls: Any, forge: Forge) -> None:
+    forge.fail("pulls", "null-lists")
+    told = nodes(pulls())[0]
+    assert (told["files"], told["labels"], told["closingIssuesReferences"]) == (None, None, None)
+    assert told["commits"]["totalCount"] == 1
+
+
 def test_a_page_instead_of_json(pulls: Any, forge: Forge) -> None:
     forge.fail("graphql", "html", times=1)
     forge.fail("graphql", "server-error", times=1, status=502)

@@ -106,6 +106,16 @@ def test_the_token_of_git_is_the_one_of_the_api(forge: Forge, repo: Repo) -> Non
     assert {entry.token for entry in forge.log.of("git")} >= {1}
 
 
+def test_git_may_fail_too(forge: Forge, repo: Repo) -> None:
+    forge.fail("git", "server-error", times=1, status=503)
+    with pytest.raises(AssertionError, match="503"):
+        git("ls-remote", f"{forge.url}/octo/lib")
+    assert git("ls-remote", f"{forge.url}/octo/lib", "HEAD")
+    repo.blocked = "dmca"
+    with pytest.raises(AssertionError, match="403"):
+        git("ls-remote", f"{forge.url}/octo/lib")
+
+
 def test_nobody_pushes(forge: Forge, repo: Repo, tmp_path: Path) -> None:
     git("clone", "-q", f"{forge.url}/octo/lib", tmp_path / "clone")
     with pytest.raises(AssertionError):

@@ -40,7 +40,7 @@ def forge(world: World, clock: Clock, limits: Limits) -> Iterator[Forge]:
 
 
 def test_the_defaults_are_githubs() -> None:
-    assert Limits() == Limits(5000, 5000, 30, 3600, 60, 900, 2000, 100)
+    assert Limits() == Limits(5000, 5000, 30, 3600, 60, 900, 2000, 100, 60)
 
 
 def test_points_are_told_and_used_up_with_status_200(ask: Ask) -> None:
@@ -72,6 +72,12 @@ def test_tokens_have_limits_of_their_own(ask: Ask, forge: Forge) -> None:
     other = ask(RATE, headers={"Authorization": "Bearer another"})
     assert ("errors" in last.json(), "errors" in other.json()) == (True, False)
     assert [entry.token for entry in forge.log] == [1] * 5 + [2]
+
+
+def test_who_says_not_who_it_is_may_ask_little(world: World, repo: Repo) -> None:
+    with Forge(world, limits=Limits(anonymous=2)) as forge:
+        statuses = [requests.get(f"{forge.api_url}/repos/octo/lib", timeout=5).status_code for _ in range(3)]
+    assert statuses == [200, 200, 403]
 
 
 def test_a_limit_can_be_used_up_by_hand(ask: Ask, forge: Forge, clock: Clock) -> None:

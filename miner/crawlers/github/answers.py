@@ -33,6 +33,7 @@ Rest = Mapping[tuple[str, str], list[Any]]
 
 PULL_LISTS = ("labels", "files", "commits", "userContentEdits", "closingIssuesReferences")
 ISSUE_LISTS = ("labels", "comments", "timelineItems", "userContentEdits")
+_LISTS = tuple(dict.fromkeys((*PULL_LISTS, *ISSUE_LISTS)))
 
 
 class Crawled(Record):
@@ -184,7 +185,7 @@ def rest_of(answers: Iterable[Node]) -> Rest:
     rest: dict[tuple[str, str], list[Any]] = {}
     for answer in answers:
         node = (answer.get("data") or {}).get("node") or {}
-        for name, more in lists_of(node, (*PULL_LISTS, *ISSUE_LISTS)):
+        for name, more in lists_of(node, _LISTS):
             rest.setdefault((node["id"], name), []).extend(more.get("nodes") or ())
     return rest
 
@@ -193,7 +194,7 @@ def whole(node: Node, rest: Rest) -> Node:
     """Return a pull request or issue with its lists completed, and those of its issues."""
     if not rest:
         return node
-    lists = {name: whole_list(node, name, rest) for name, _ in lists_of(node, (*PULL_LISTS, *ISSUE_LISTS))}
+    lists = {name: whole_list(node, name, rest) for name, _ in lists_of(node, _LISTS)}
     return {**node, **lists}
 
 

@@ -6,6 +6,7 @@ in a month, as of `to`"). A later walk that goes down to what was known brings t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -109,13 +110,14 @@ def coverage(pages: Sequence[Fact], walks: Sequence[Fact]) -> Coverage:
     """Compute what a repository's facts of the kinds `crawl.page` and `crawl.walk` say together."""
     known: tuple[Known, ...] = ()
     glimpses: list[Glimpse] = []
+    standing = Counter(_place(fact)[0] for fact in pages if fact.ok)
     for fact in sorted((fact for fact in walks if fact.ok), key=lambda fact: int(fact.payload["walk"])):
         if fact.payload["way"] == "check":
             newest = fact.payload["newest"]
             glimpses.append(
                 Glimpse(at=fact.observed_at, newest=newest and moment(newest), etag=fact.payload.get("etag"))
             )
-        else:
+        elif standing[int(fact.payload["walk"])] == fact.payload["pages"]:  # none of them was lost or invalidated
             known = _learn(known, fact.payload)
     ended = {int(fact.payload["walk"]) for fact in walks}
     seen = [fact for fact in pages if fact.ok]

@@ -30,13 +30,30 @@ def measure_repositories(
     names: Iterable[str], month: Month, forge: ForgeClient, memo: Memo, blobs: BlobStore
 ) -> Iterator[Fact]:
     """Yield what the forge says of each name for a month: many are asked for at once, known ones not again."""
-    inputs = {"month": month.name}
-    for batch in _batches(names, queries.REPOSITORIES_AT_ONCE):
-        known = {name: memo.peek(REPOSITORY, "crawl.repository", name, inputs) for name in batch}
-        asked = _ask([name for name, fact in known.items() if fact is None], month, forge)
-        for name, fact in known.items():
-            run = partial(_observation, asked.get(name, {}), blobs)
-            yield fact or memo.measure(REPOSITORY, "crawl.repository", name, inputs, run)
+    waiting: dict[str, Fact | None] = {}
+    unknown: list[str] = []
+    for name in names:
+        waiting[name] = memo.peek(REPOSITORY, "crawl.repository", name, {"month": month.name})
+        if waiting[name] is None:
+            unknown.append(name)
+        if not unknown or len(unknown) == queries.REPOSITORIES_AT_ONCE:
+            yield from _measured(waiting, unknown, month, forge, memo, blobs)
+            waiting, unknown = {}, []
+    yield from _measured(waiting, unknown, month, forge, memo, blobs)
+
+
+def _measured(
+    facts: dict[str, Fact | None],
+    unknown: Sequence[str],
+    month: Month,
+    forge: ForgeClient,
+    memo: Memo,
+    blobs: BlobStore,
+) -> Iterator[Fact]:
+    asked = _ask(unknown, month, forge)
+    for name, fact in facts.items():
+        run = partial(_observation, asked.get(name, {}), blobs)
+        yield fact or memo.measure(REPOSITORY, "crawl.repository", name, {"month": month.name}, run)
 
 
 def repository_fact(name: str, month: Month, forge: ForgeClient, memo: Memo, blobs: BlobStore) -> Fact:
@@ -75,24 +92,14 @@ def counts_of(fact: Fact) -> Counts:
 def ids_of_names(names: Sequence[str], forge: ForgeClient) -> dict[str, int]:
     """Return the ids of the repositories that names lead to now, for those that lead to one."""
     found: dict[str, int] = {}
-    for batch in _batches(names, queries.IDENTITIES_AT_ONCE):
+    for start in range(0, len(names), queries.IDENTITIES_AT_ONCE):
+        batch = names[start : start + queries.IDENTITIES_AT_ONCE]
         reply = forge.graphql(queries.identities(batch), _names(batch))
         for i, name in enumerate(batch):
             node = reply.data.get(f"r{i}")
             if node is not None and node.get("databaseId") is not None:
                 found[name] = int(node["databaseId"])
     return found
-
-
-def _batches(names: Iterable[str], size: int) -> Iterator[list[str]]:
-    batch: list[str] = []
-    for name in names:
-        batch.append(name)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _names(names: Sequence[str]) -> dict[str, str]:

@@ -45,18 +45,16 @@ def search_repositories(
     while waiting:
         cut = waiting.pop()
         text = query if cut is None else f"{query} {cut}"
-        count = 0
-        seen: dict[int, str] = {}
+        count, seen, parts = 0, set[int](), []
         for fact in _pages(text, month, forge, memo, blobs):
             count = int(fact.payload["count"])
-            seen.update((int(number), str(name)) for number, name in fact.payload["repositories"])
-            if count > SEARCH_MOST:
+            parts = _halves(cut, query, month) if count > SEARCH_MOST else []
+            if parts:
+                waiting.extend(reversed(parts))
                 break
-        if count > SEARCH_MOST and (parts := _halves(cut, query, month)):
-            waiting.extend(reversed(parts))
-            continue
-        found.update(seen)
-        if len(seen) < count:
+            found.update((int(number), str(name)) for number, name in fact.payload["repositories"])
+            seen.update(int(number) for number, _ in fact.payload["repositories"])
+        if not parts and len(seen) < count:
             notes.append(f"the search {text!r} counts {count} repositories and shows {len(seen)}")
     return found, tuple(notes)
 
