@@ -12,6 +12,7 @@ from miner.core.errors import InfrastructureFault, UsageError
 from miner.core.ledger import Ledger, fact_id
 from miner.core.reasons import Stage
 from miner.core.records import Decision, Evidence, Fact, Finding, Legible, Record, State
+from miner.jobs.uncounted import uncounted
 from validators.case import Reader
 
 ID_CHARS = 12
@@ -66,15 +67,15 @@ def _undecided(ledger: Ledger, instance_id: str) -> Decision:
 
 
 def why(ledger: Ledger, reader: Reader, instance_id: str) -> Account:
-    """Return the account of a candidate.
+    """Return the account of a candidate, or of a merged pull request that is none.
 
     Raises:
         UsageError: never seen; names the nearest known ids.
     """
     known = {decision.instance_id: decision for decision in decisions(ledger)}
-    if instance_id not in known:
+    decision = known.get(instance_id) or uncounted(ledger, instance_id)
+    if decision is None:
         raise UsageError(_never_seen(known, instance_id), next_step="`swe-miner funnel --ids` lists what is known")
-    decision = known[instance_id]
     facts = [fact for fact in map(ledger.get, decision.trail) if fact is not None]
     return Account(
         decision=decision,
