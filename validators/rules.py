@@ -17,6 +17,7 @@ from validators.interface import Case, Judgement, Rule
 from validators.run_rules import broken, ended, flips, intact, ran, still_failing, unstable, vanished
 
 _UNMEASURED = Judgement("unmeasured")
+_PASS = Judgement("pass")
 
 
 def _done(reached: Callable[[Case], object]) -> Callable[[Case, Policy], Judgement]:
@@ -90,6 +91,11 @@ def _of_pull(case: Case) -> bool:
     return not _of_index(case)
 
 
+def _of_none(_case: Case) -> bool:
+    """Whether a rule has something to say where nothing was observed that fails it: it has not."""
+    return False
+
+
 _candidate = _done(lambda case: case.candidate)
 _recipe = _done(lambda case: case.recipe)
 _environment = _done(lambda case: case.environment)
@@ -103,6 +109,7 @@ _ARCHIVE = (
     Reason.ARCHIVE_SPECIAL_FILE,
     Reason.ARCHIVE_NO_PROJECT,
 )
+_REPOSITORY = (Reason.REPOSITORY_GONE, Reason.REPOSITORY_UNAVAILABLE)
 _COMMITS = (Reason.COMMIT_GONE, Reason.NO_MERGE_BASE, Reason.MIRROR_MISSING, Reason.TREE_UNSAFE)
 _FOUND = (Reason.UNKNOWN_PACKAGE, Reason.UNKNOWN_VERSION, Reason.NO_SDIST)
 _BUILD = (Reason.BUILD_FAILED, Reason.BUILD_TIMEOUT, Reason.BUILD_LIMIT)
@@ -112,6 +119,7 @@ _FLIPS = (Reason.NOTHING_FAILS_BEFORE, Reason.TOO_FEW_FLIPS, Reason.FAILS_AFTER,
 RULES: tuple[Rule, ...] = (
     Rule("source-found", Stage.DISCOVER, _FOUND, _candidate, step=True, applies=_of_index),
     *GATES,
+    Rule("repository-available", Stage.DISCOVER, _REPOSITORY, lambda _case, _policy: _PASS, applies=_of_none),
     Rule("archive-readable", Stage.EXTRACT, _ARCHIVE, _candidate, step=True, applies=_of_index),
     Rule("commits-available", Stage.EXTRACT, _COMMITS, _candidate, step=True, applies=_of_pull),
     Rule("patch-faithful", Stage.EXTRACT, (Reason.PATCH_NOT_FAITHFUL,), _candidate, step=True, applies=_of_pull),

@@ -11,12 +11,15 @@
     │   ├── DiskFull             exit 9
     │   ├── ForgeUnreachable     exit 13
     │   ├── ForgeLimited         exit 14
+    │   │   └── CapReached       exit 14  our own `run.max_points`, as the client of the forge sees it
     │   └── ForgeToken           exit 15
     ├── ReleaseError             exit 10  a release cannot be rebuilt from what the ledger holds
     ├── MachineError             exit 11  the machine lacks something that set-up should have installed
+    ├── SnapshotError            exit 17  a snapshot is damaged, newer than the program, or of another crawl
     └── Interrupted              exit 130 Ctrl-C or SIGTERM; everything completed is kept
 
-An exit code of 12 says that a run ended, but left candidates in the state "faulted".
+An exit code of 12 says that a run ended, but left candidates in the state "faulted"; one of 16, that it stopped at a
+cap of its own (`run.max_hours`, `run.max_points`) with work left.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import errno
 from miner.core.reasons import Reason
 
 EXIT_FAULTED = 12
+EXIT_CAPPED = 16
 
 
 class SweMinerError(Exception):
@@ -126,6 +130,12 @@ class ForgeLimited(InfrastructureFault):
     next_step = "run the same command again later, add a token, or raise `github.max_wait_s`"
 
 
+class CapReached(ForgeLimited):
+    """The next request could spend more of the forge's points than the run may."""
+
+    next_step = "raise `run.max_points`, or run the same command again later: it goes on where it stopped"
+
+
 class ForgeToken(InfrastructureFault):
     """There is no token, or the forge refuses it, or it lacks a scope."""
 
@@ -151,6 +161,13 @@ class MachineError(SweMinerError):
 
     exit_code = 11
     next_step = "run `make setup`"
+
+
+class SnapshotError(SweMinerError):
+    """A snapshot cannot be used as it is."""
+
+    exit_code = 17
+    next_step = "copy the whole folder again from where it was written, and compare with its snapshot.json"
 
 
 class Interrupted(SweMinerError):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import IO, Any
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import Connection, Row, func, select
 from sqlalchemy.exc import IntegrityError
 
 from miner.core import tables as t
@@ -24,6 +25,8 @@ from miner.core.migrations import migrate
 from miner.core.reasons import Reason
 from miner.core.records import Decision, Evidence, Fact, FactKey, Finding, Intake, Seen, State, Visibility
 from miner.core.settings import Settings
+
+_MOMENT_S = 0.02
 
 
 def fact_id(key: FactKey) -> str:
@@ -73,11 +76,26 @@ class Ledger:
         except OSError as error:
             raise LedgerError(f"{self._file.parent}: {error.strerror}", next_step=OTHER_FOLDER) from error
         with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise LedgerBusy("another run writes to this ledger") from error
+            if not _lock(lock, fcntl.LOCK_EX):
+                raise LedgerBusy("another run writes to this ledger")
             yield
+
+    def is_held(self) -> bool:
+        """Whether a process holds the ledger for writing."""
+        try:
+            lock = None if self._file is None else self._file.with_suffix(".lock").open("r")
+        except OSError:  # nobody ever held it
+            return False
+        if lock is None:
+            return False
+        with lock:
+            return not _lock(lock, fcntl.LOCK_SH)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Write rows in one transaction; call it while holding the ledger."""
+        with ledger_faults(), self._engine.begin() as connection:
+            yield connection
 
     # Facts
 
@@ -176,6 +194,14 @@ class Ledger:
                 connection.execute(t.tombstones.insert(), rows)
         return found
 
+    def suspect(self, facts: Iterable[Fact], why: str) -> None:
+        """Put tombstones on these facts: what they say may be the fault of a service that was not well (law 2)."""
+        with ledger_faults(), self._engine.begin() as connection:
+            for name in {fact_id(fact.key) for fact in facts}:
+                known = connection.execute(select(t.tombstones.c.why).where(t.tombstones.c.fact_id == name)).scalar()
+                if known is None:
+                    connection.execute(t.tombstones.insert().values(fact_id=name, why=why, at=utc_now().isoformat()))
+
     def tombstoned(self) -> list[tuple[Fact, str]]:
         """Return every fact that was taken out of use, with the reason given."""
         query = select(t.facts, t.tombstones.c.why).join(t.tombstones).order_by(t.facts.c.subject, t.facts.c.ordinal)
@@ -251,7 +277,7 @@ class Ledger:
             )
 
     def end_run(self, run_id: str, status: str) -> None:
-        """Note the end of a run: "done", "faulted", "interrupted" or "failed"."""
+        """Note the end of a run: "done", "capped", "faulted", "interrupted" or "failed"."""
         with ledger_faults(), self._engine.begin() as connection:
             connection.execute(
                 t.runs.update().where(t.runs.c.run_id == run_id).values(ended_at=utc_now().isoformat(), status=status)
@@ -332,6 +358,18 @@ class Ledger:
     def close(self) -> None:
         """Give back all connections."""
         self._engine.dispose()
+
+
+def _lock(file: IO[str], how: int) -> bool:
+    """Lock a file if nobody else holds it; who only asks whether somebody does holds it for a moment."""
+    for again in (True, True, False):
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            if again:
+                time.sleep(_MOMENT_S)
+    return False
 
 
 def _fact(row: Row[Any]) -> Fact:

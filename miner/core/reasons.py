@@ -62,6 +62,7 @@ class Reason(StrEnum):
     NO_MERGE_BASE = "no-merge-base"
     PATCH_NOT_FAITHFUL = "patch-not-faithful"
     MIRROR_MISSING = "mirror-missing"
+    MIRROR_INCOMPLETE = "mirror-incomplete"
     TREE_UNSAFE = "tree-unsafe"
     # screen
     NO_STATEMENT = "no-statement"
@@ -109,6 +110,7 @@ class Reason(StrEnum):
     FORGE_LIMITED = "forge-limited"
     FORGE_LOGIN = "forge-login"
     MIRROR_FAILED = "mirror-failed"
+    NOT_IN_SNAPSHOT = "not-in-snapshot"
     HOURS_UNREACHABLE = "hours-unreachable"
     INDEX_UNREACHABLE = "index-unreachable"
     INDEX_ERROR = "index-error"
@@ -187,6 +189,7 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.PATCH_NOT_FAITHFUL: (_E, "base, gold patch and test patch together do not make the target tree"),
     Reason.TREE_UNSAFE: (_E, "a tree holds a path that git refuses to check out (`.git`, `..`, a name twice)"),
     Reason.MIRROR_MISSING: (_E, "the given folder holds no repository of this name"),
+    Reason.MIRROR_INCOMPLETE: (_E, "the given repository lacks contents that its trees name"),
     Reason.NO_STATEMENT: (_S, "no text says what the change is about (no changelog section, no issue)"),
     Reason.STATEMENT_TOO_SHORT: (_S, "the statement is shorter than the policy asks for"),
     Reason.NO_TEST_CHANGE: (_S, "no test file changed between the two commits"),
@@ -231,6 +234,10 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.FORGE_LIMITED: (_F, "the forge's rate limit is used up for longer than a run waits"),
     Reason.FORGE_LOGIN: (_F, "no token, or the forge refuses it or asks for more scopes"),
     Reason.MIRROR_FAILED: (_F, "git could not fetch from the forge, or a mirror is damaged"),
+    Reason.NOT_IN_SNAPSHOT: (
+        _F,
+        "the replayed snapshot does not hold what would have to be asked of the forge",
+    ),
     Reason.HOURS_UNREACHABLE: (_F, "the archive of public events does not answer as an archive does"),
     Reason.INDEX_UNREACHABLE: (_F, "the package index did not answer"),
     Reason.INDEX_ERROR: (_F, "the package index answered with a server error or nonsense"),

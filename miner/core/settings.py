@@ -145,6 +145,7 @@ class Mine(_Section):
         optout: a file with the repositories and owners that are never mined.
         git_pulls: for the source `git`: a file of JSON lines, one pull request each.
         git_mirrors: for the source `git`: the folder of its repositories.
+        git_incomplete: for the source `git`: take trees of which the folder lacks contents, without these files.
         snapshot: for the source `snapshot`: a folder that `swe-miner snapshot` wrote.
         archive: GH Archive hours, a folder or a base URL, as hints of where to look; None: not used.
         seed: of the order in which candidates are worked on, and of samples.
@@ -159,6 +160,7 @@ class Mine(_Section):
     optout: Place | None = None
     git_pulls: Place | None = None
     git_mirrors: Place | None = None
+    git_incomplete: bool = False
     snapshot: Place | None = None
     archive: str | None = None
     seed: int = 0
@@ -331,6 +333,7 @@ class Settings(_Section):
                 "docker": {"host"},
             },
         )
+        kept["mine"]["source"] = "github" if self.source == "snapshot" else self.source  # a replay is no other source
         return {**kept, "pythons": python_entries(), "base_packages": list(base_packages())}
 
 

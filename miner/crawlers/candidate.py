@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from miner.core.blobs import BlobStore
+from miner.core.reasons import Reason
 from miner.core.records import Candidate, ReleasePair
 from miner.crawlers.changelog import Statement, decode, find_statement
 from miner.crawlers.git_repo import Change
@@ -45,6 +46,14 @@ def split_of(extracted: Payload, digests: Mapping[str, str], blobs: BlobStore) -
     )
 
 
+def checked_split(extracted: Payload, digests: Mapping[str, str], blobs: BlobStore) -> Split | Rejection:
+    """Compute the split of an extracted change, or why it makes no task."""
+    if not extracted.get("faithful", True):
+        return Rejection(reason=Reason.PATCH_NOT_FAITHFUL, detail=extracted["unfaithful"])
+    split = split_of(extracted, digests, blobs)
+    return reject_split(split, extracted["target_paths"]) or split
+
+
 def statement_of(pair: ReleasePair, digests: Mapping[str, str], blobs: BlobStore) -> Statement | None:
     """Compute the statement of an extracted pair."""
     texts = _json_blob(blobs, digests["changelog"])
@@ -62,10 +71,9 @@ def compute_candidate(
 
     A missing statement is no reason here: the candidate's is empty then, and a rule says so.
     """
-    split = split_of(extracted, digests, blobs)
-    rejection = reject_split(split, extracted["target_paths"])
-    if rejection is not None:
-        return rejection
+    split = checked_split(extracted, digests, blobs)
+    if isinstance(split, Rejection):
+        return split
     statement = statement_of(pair, digests, blobs)
     metadata = declared_files(blobs, digests["target_files"]).get("PKG-INFO", b"").decode("utf-8", "replace")
     return Candidate(

@@ -22,6 +22,7 @@ from miner.crawlers.git_repo import ATTRIBUTES, GitRepo, TreeFile, hostile_path,
 BRANCH = "main"
 _STORED = 0xFFFF  # the longest stored block of DEFLATE (RFC 1951, 3.2.4)
 _LATEST = 2**31 - 2  # the index holds times in 32 bits, and the file system of an image may have 31 of them
+_ASSUME_VALID = 0x8000
 _COMMITTED = re.compile(rb"^committer .* (-?\d+) [-+]\d+$", re.MULTILINE)
 _TYPES = {"commit": 1, "tree": 2, "blob": 3}
 # Only time and size of a file are compared, whole seconds: all that a tar file can carry into an image.
@@ -103,6 +104,7 @@ def pack_single_commit(repo: GitRepo, commit: str, out: BinaryIO, *, owner: tupl
     (https://git-scm.com/docs/gitrepository-layout#Documentation/gitrepository-layout.txt-shallow).
     `git status` is clean at once where the files keep the times that the tar file gives them. The tree's own attributes
     are overruled by `.git/info/attributes`, so that a patch meets the exact bytes. A submodule is an empty folder.
+    Files whose contents are absent from the repository are left out, and git does not look for them.
 
     Args:
         repo: where the commit is.
@@ -113,8 +115,8 @@ def pack_single_commit(repo: GitRepo, commit: str, out: BinaryIO, *, owner: tupl
     Raises:
         InfrastructureFault: an object is missing or damaged, or a path leads out of the work tree or into `.git`.
     """
-    files = repo.files(commit)
-    hostile = hostile_path(files)
+    files, listed = repo.files(commit), repo.entries(commit)
+    hostile = hostile_path(listed)
     if hostile is not None:
         raise InfrastructureFault(f"commit {commit} cannot be unpacked: {hostile}")
     objects = _objects(repo, commit, files)
@@ -125,7 +127,7 @@ def pack_single_commit(repo: GitRepo, commit: str, out: BinaryIO, *, owner: tupl
     inside = {
         "HEAD": f"ref: refs/heads/{BRANCH}\n".encode(),
         "config": _GIT_CONFIG,
-        "index": _index(files, objects, when),
+        "index": _index(listed, objects, when),
         "info/attributes": ATTRIBUTES,
         "info/exclude": _EXCLUDE,
         f"objects/pack/pack-{name}.idx": pack_index,
@@ -215,9 +217,12 @@ def _index(files: Iterable[TreeFile], objects: Mapping[str, _Object], when: int)
     index = bytearray(b"DIRC" + struct.pack(">LL", 2, len(ordered)))
     for file in ordered:
         path = file.path.encode("utf-8", "surrogateescape")
-        size = 0 if file.is_submodule else len(objects[file.oid].data)
+        size = len(objects[file.oid].data) if file.oid in objects else 0
+        flags = min(len(path), 0xFFF)
+        if file.oid not in objects and not file.is_submodule:
+            flags |= _ASSUME_VALID
         stat = (when, 0, when, 0, 0, 0, int(file.mode, 8), 0, 0, size)
-        entry = struct.pack(">10L", *stat) + bytes.fromhex(file.oid) + struct.pack(">H", min(len(path), 0xFFF)) + path
+        entry = struct.pack(">10L", *stat) + bytes.fromhex(file.oid) + struct.pack(">H", flags) + path
         index += entry + b"\0" * (8 - len(entry) % 8)
     index += hashlib.sha1(index, usedforsecurity=False).digest()
     return bytes(index)

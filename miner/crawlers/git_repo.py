@@ -73,10 +73,19 @@ class GitRepo:
         path: its git directory, which exists.
         timeout_s: how long one command may take.
         stopped: ends the command that is running, and lets no other begin.
+        absent: contents that are nowhere to be had: files that have them are left out.
     """
 
-    def __init__(self, path: Path, *, timeout_s: float = TIMEOUT_S, stopped: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        stopped: threading.Event | None = None,
+        absent: frozenset[str] = frozenset(),
+    ) -> None:
         self.path = path = path.absolute()  # git runs in this folder
+        self.absent = absent
         self._runner = GitRunner(path, timeout_s=timeout_s, stopped=stopped)
 
     @classmethod
@@ -133,23 +142,25 @@ class GitRepo:
         """Return every file, link and submodule of a commit with its size, sorted by the bytes of its path.
 
         Raises:
-            GitFault: an object is missing.
+            GitFault: an object is missing, and is none of those that are absent.
         """
+        if self.absent:
+            return self.sized(file for file in self.entries(commit) if file.oid not in self.absent)
         listed = self.run("ls-tree", "-r", "-z", "-l", "--full-tree", commit)
         return tuple(_sized_file(line) for line in listed.split(b"\0") if line)
 
     def sized(self, files: Iterable[TreeFile]) -> tuple[TreeFile, ...]:
-        """Return files with their sizes.
+        """Return files with their sizes; submodules have none.
 
         Raises:
             GitFault: an object is missing.
         """
-        taken = [file for file in files if not file.is_submodule]
-        sizes = self.sizes(file.oid for file in taken)
+        taken = list(files)
+        sizes = self.sizes(file.oid for file in taken if not file.is_submodule)
         missing = [oid for oid, size in sizes.items() if size is None]
         if missing:
             raise GitFault(f"object {missing[0]} is missing from {self.path.name}")
-        return tuple(replace(file, size=sizes[file.oid] or 0) for file in taken)
+        return tuple(replace(file, size=sizes.get(file.oid) or 0) for file in taken)
 
     def sizes(self, oids: Iterable[str]) -> dict[str, int | None]:
         """Return the size of each object, None where it is missing."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +21,14 @@ from miner.core.hashing import canonical_json
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
 from miner.core.records import Candidate, Fact, Observation, Producer, Record, Visibility
-from miner.crawlers.candidate import split_of
+from miner.core.text import some
+from miner.crawlers.candidate import checked_split
 from miner.crawlers.git_repo import GitRepo
 from miner.crawlers.given import GivenPull, find_mirror, looked_for, read_pulls
 from miner.crawlers.interface import Found, Refused, Rejection, negative
 from miner.crawlers.merge_search import find_merge
 from miner.crawlers.merged import Coordinates, extract_pull, whole_trees
 from miner.crawlers.mirror import Mirror, Remote
-from miner.crawlers.split import reject_split
 
 LOOK_UP = Producer(name="git.look_up", epoch=1)
 EXTRACT = Producer(name="git.extract", epoch=1)
@@ -41,12 +42,14 @@ class GivenItem(Record):
         folder: where its repository lies, below the folder of mirrors; None: nowhere.
         head: what `refs/pull/N/head` is, None where there is none.
         branch: the default branch.
+        may_lack_files: whether it is taken where its repository lacks contents.
     """
 
     row: GivenPull
     folder: str | None = None
     head: str | None = None
     branch: str = ""
+    may_lack_files: bool = False
 
     @property
     def visibility(self) -> Visibility | None:
@@ -77,6 +80,7 @@ class GitSource:
         folder: of repositories, which is only read.
         blobs: where large facts are kept.
         mirrors: folder of our own mirrors.
+        may_lack_files: take trees of which the folder lacks contents, without these files: for trying known tasks.
         month: only pull requests that were merged then, by their rows; None: all.
         timeout_s: how long one git command may take.
         stopped: ends what is running.
@@ -93,6 +97,7 @@ class GitSource:
         blobs: BlobStore,
         mirrors: Path,
         *,
+        may_lack_files: bool = False,
         month: str | None = None,
         timeout_s: float = 1800.0,
         stopped: threading.Event | None = None,
@@ -101,6 +106,7 @@ class GitSource:
         self._folder = folder
         self._blobs = blobs
         self._mirrors = mirrors
+        self._may_lack_files = may_lack_files
         self._month = month
         self._timeout_s = timeout_s
         self._stopped = stopped
@@ -132,9 +138,7 @@ class GitSource:
             if folder is not None and folder not in names:
                 names[folder] = self._names(row, folder)
             said = names[folder] if folder is not None else {}
-            head = said.get(f"refs/pull/{row.pull}/head")
-            branch = said.get("HEAD", "").removeprefix("refs/heads/")
-            items.append(GivenItem(row=row, folder=folder, head=head, branch=branch))
+            items.append(self._item(row, folder, said))
         return Found(items=tuple(items), merged=len(rows), notes=tuple(notes))
 
     def _names(self, row: GivenPull, folder: str) -> dict[str, str]:
@@ -142,6 +146,11 @@ class GitSource:
             return self._mirror(row, folder).names()
         except Refused:
             return {}  # it is refused again, with its reason, when it is looked up
+
+    def _item(self, row: GivenPull, folder: str | None, said: Mapping[str, str]) -> GivenItem:
+        head = said.get(f"refs/pull/{row.pull}/head")
+        branch = said.get("HEAD", "").removeprefix("refs/heads/")
+        return GivenItem(row=row, folder=folder, head=head, branch=branch, may_lack_files=self._may_lack_files)
 
     def subject(self, item: GivenItem) -> str:
         """Return the instance id of an item."""
@@ -159,14 +168,18 @@ class GitSource:
         except Refused as refusal:
             return negative(refusal.reason, refusal.detail)
         return Observation(
-            payload={"coordinates": coordinates.model_dump(mode="json"), "notes": notes},
+            payload={
+                "coordinates": coordinates.model_dump(mode="json"),
+                "may_lack_files": item.may_lack_files,
+                "notes": notes,
+            },
             blobs={"row": self._blobs.put_text(canonical_json(row.model_dump(mode="json", exclude={"visibility"})))},
         )
 
     def extract(self, item: GivenItem, looked_up: Fact) -> Observation:
         """Bring base and target into a mirror."""
         mirror = self._mirror(item.row, item.folder or "")
-        return extract_pull(mirror, _of(looked_up), self._blobs, given_base=item.row.base_commit)
+        return extract_pull(mirror, _of(looked_up), self._blobs, given_base=item.row.base_commit, whole=True)
 
     def repository(self, item: GivenItem, looked_up: Fact, extracted: Fact) -> GitRepo:
         """Return the repository with both trees, fetched again if it was lost."""
@@ -176,10 +189,13 @@ class GitSource:
     @staticmethod
     def candidate(looked_up: Fact, extracted: Fact, blobs: BlobStore) -> Candidate | Rejection:
         """Compute the candidate."""
-        split = split_of(extracted.payload, extracted.blobs, blobs)
-        rejection = reject_split(split, extracted.payload["target_paths"])
-        if rejection is not None:
-            return rejection
+        absent = sorted(extracted.payload["absent"])
+        if absent and not looked_up.payload["may_lack_files"]:
+            detail = f"contents of {len(absent)} files are not there: {some(absent)}"
+            return Rejection(reason=Reason.MIRROR_INCOMPLETE, detail=detail)
+        split = checked_split(extracted.payload, extracted.blobs, blobs)
+        if isinstance(split, Rejection):
+            return split
         row = GivenPull.model_validate_json(blobs.get(looked_up.blobs["row"]))
         return Candidate(
             instance_id=looked_up.key.subject,

@@ -24,7 +24,7 @@ _MORE = re.compile(r"(?:\.git)?(?:[^A-Za-z0-9_.-].*)?")  # what may follow a nam
 
 
 def _a_repo(text: str) -> str:
-    if not _REPO.fullmatch(text):
+    if not _REPO.fullmatch(text) or {".", ".."} & set(text.split("/")):
         raise ValueError("a repository is written owner/name")
     return text
 

@@ -11,14 +11,14 @@ from miner.core.errors import InfrastructureFault
 from miner.core.hashing import canonical_json
 from miner.core.reasons import Reason
 from miner.core.records import Observation
+from miner.core.text import some
 from miner.crawlers.declarations import MAX_BYTES, is_declaration
 from miner.crawlers.endpoints import Coordinates, Endpoints, endpoints
 from miner.crawlers.git_repo import GitRepo, TreeFile, hostile_path
-from miner.crawlers.git_run import GitFault
 from miner.crawlers.interface import Refused, Rejection, negative
 from miner.crawlers.landed import commit_lines
 from miner.crawlers.mirror import Mirror
-from miner.crawlers.patches import same_contents, unfaithful
+from miner.crawlers.patches import unfaithful
 from miner.crawlers.split import Split, split_change
 from miner.crawlers.tags import read_tags, version_at
 from miner.crawlers.texts import is_text_wanted, read_texts
@@ -31,7 +31,9 @@ _LATEST = 253402300799  # the end of the year 9999: a date that somebody set by 
 _OF_THE_NETWORK = (Reason.COMMIT_GONE, Reason.REPOSITORY_GONE, Reason.REPOSITORY_UNAVAILABLE)
 
 
-def extract_pull(mirror: Mirror, at: Coordinates, blobs: BlobStore, *, given_base: str | None = None) -> Observation:
+def extract_pull(
+    mirror: Mirror, at: Coordinates, blobs: BlobStore, *, given_base: str | None = None, whole: bool = False
+) -> Observation:
     """Bring a pull request's history and what it changes into a mirror, and keep what later stages compute with.
 
     The payload names commits, trees, changed paths and all paths of both trees, as that of a release pair does; blobs
@@ -42,12 +44,20 @@ def extract_pull(mirror: Mirror, at: Coordinates, blobs: BlobStore, *, given_bas
     - `version`, `base_version`: of the project after and before the change, by its tags
     - `commit_titles`, `committed_at`: of the commits between base and head, in order
     - `submodules`: path -> commit, of the base
+    - `absent`: path -> id of a content that the remote does not have, of both trees, where they are brought whole
+
+    Args:
+        mirror: of its repository.
+        at: where it is.
+        blobs: take the diff and the texts.
+        given_base: a base that was chosen by hand.
+        whole: bring both trees whole, and say what the remote lacks of them; else that is a fault when it is needed.
 
     Raises:
         InfrastructureFault: it cannot be fetched from now, or what is fetched is damaged.
     """
     try:
-        return mirror.mending(lambda: _extract(mirror, at, blobs, given_base))
+        return mirror.mending(lambda: _extract(mirror, at, blobs, given_base, whole))
     except Refused as refusal:
         return _negative(refusal.reason, refusal.detail)
 
@@ -57,21 +67,25 @@ def whole_trees(
 ) -> GitRepo:
     """Return a repository with the whole base of an extracted pull request, and what the change touches.
 
+    Contents that were absent then are left out.
+
     Raises:
         InfrastructureFault: it cannot be fetched from now, is damaged, or other commits come out than before.
     """
     base, target = extracted["base_commit"], extracted["target_commit"]
+    absent = frozenset(extracted["absent"].values())
 
     def work() -> GitRepo:
         if not (mirror.has(base) and mirror.has(target)):
             found = endpoints(mirror, at, given_base=given_base)
             if isinstance(found, Rejection) or (found.base, found.target) != (base, target):
                 raise _changed(at, f"the change no longer lies between {base} and {target}")
-        repo = mirror.repo
+        repo = GitRepo(mirror.path, absent=absent)
         files = repo.entries(base)
-        mirror.bring_blobs(repo.changed_blobs(base, target) | {file.oid for file in files if not file.is_submodule})
-        if not same_contents(repo, base):
-            raise GitFault(f"files of {base} are damaged in {mirror.path.name}")
+        contents = repo.changed_blobs(base, target) | {file.oid for file in files if not file.is_submodule}
+        mirror.bring_blobs(contents - repo.absent)
+        for _ in repo.blobs(repo.files(base)):
+            pass  # each is checked against its name
         return repo
 
     try:
@@ -88,7 +102,7 @@ def _negative(reason: Reason, detail: str) -> Observation:
     return negative(reason, detail, network=reason in _OF_THE_NETWORK)
 
 
-def _extract(mirror: Mirror, at: Coordinates, blobs: BlobStore, given_base: str | None) -> Observation:
+def _extract(mirror: Mirror, at: Coordinates, blobs: BlobStore, given_base: str | None, whole: bool) -> Observation:
     ends = endpoints(mirror, at, given_base=given_base)
     if isinstance(ends, Rejection):
         return _negative(ends.reason, ends.detail)
@@ -98,7 +112,12 @@ def _extract(mirror: Mirror, at: Coordinates, blobs: BlobStore, given_base: str 
     if hostile is not None:
         return negative(Reason.TREE_UNSAFE, hostile)
     declared = {file.oid for file in (*before, *after) if is_text_wanted(file, is_declaration)}
-    mirror.bring_blobs(repo.changed_blobs(base, target) | declared)
+    needed = repo.changed_blobs(base, target) | declared
+    absent = _absent(mirror, (*before, *after)) if whole else {}
+    lost = sorted(path for path, oid in absent.items() if oid in needed)
+    if lost:
+        return negative(Reason.MIRROR_INCOMPLETE, f"contents that are needed are not there: {some(lost)}")
+    mirror.bring_blobs(needed)
     notes = list(ends.notes)
     texts = [_declared(repo, files, notes) for files in (before, after)]
     diff = repo.diff(base, target)
@@ -116,6 +135,7 @@ def _extract(mirror: Mirror, at: Coordinates, blobs: BlobStore, given_base: str 
             "merged_tree_differs": ends.merged_tree_differs,
             "faithful": wrong is None,
             "unfaithful": wrong,
+            "absent": absent,
             "submodules": {file.path: file.oid for file in before if file.is_submodule},
             **_versions(mirror, ends, notes),
             **_commits(mirror, ends),
@@ -127,6 +147,12 @@ def _extract(mirror: Mirror, at: Coordinates, blobs: BlobStore, given_base: str 
             "target_files": blobs.put_text(canonical_json(texts[1])),
         },
     )
+
+
+def _absent(mirror: Mirror, files: Iterable[TreeFile]) -> dict[str, str]:
+    oids = {file.path: file.oid for file in files if not file.is_submodule}
+    absent = mirror.bring_blobs(frozenset(oids.values()), lenient=True)
+    return {path: oid for path, oid in sorted(oids.items()) if oid in absent}
 
 
 def _declared(repo: GitRepo, files: Iterable[TreeFile], notes: list[str]) -> dict[str, str]:

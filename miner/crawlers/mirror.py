@@ -56,7 +56,7 @@ class Mirrors:
         Raises:
             InfrastructureFault: the forge gave a name that is none.
         """
-        if not _FULL_NAME.fullmatch(full_name):
+        if not _FULL_NAME.fullmatch(full_name) or {".", ".."} & set(full_name.split("/")):
             raise InfrastructureFault(f"{full_name!r} is no name of a repository", reason=Reason.FORGE_ERROR)
         url = f"{self._forge.url.rstrip('/')}/{full_name}.git"
         return Mirror(
@@ -168,24 +168,35 @@ class Mirror:
                 sources = {name: source for name, source in sources.items() if name not in lost}
         return frozenset(gone)
 
-    def bring_blobs(self, oids: Collection[str]) -> None:
+    def bring_blobs(self, oids: Collection[str], *, lenient: bool = False) -> frozenset[str]:
         """Fetch contents that are not there yet, all in one request.
+
+        Args:
+            oids: ids of contents.
+            lenient: return those that the remote does not have, each of which costs one more request.
 
         Raises:
             InfrastructureFault: the remote does not have them all, or cannot be fetched from now.
             GitFault: the store is damaged.
         """
-        repo = self.repo
+        repo, absent = self.repo, set[str]()
         with self._store.locked() as lock:
-            lacking = sorted(oid for oid, size in repo.sizes(oids).items() if size is None)
-            for start in range(0, len(lacking), _BATCH):
+            lacking = {oid for oid, size in repo.sizes(oids).items() if size is None}
+            while lacking:
+                batch = sorted(lacking)[:_BATCH]
                 try:
-                    self._ask(lock, [], lacking[start : start + _BATCH])
+                    self._ask(lock, [], batch)
+                    lacking.difference_update(batch)
                 except Missing as missing:
-                    raise self._fault(f"it does not have the object {missing.name}, which its trees name") from None
-            left = [oid for oid, size in repo.sizes(lacking).items() if size is None]
+                    if not lenient or missing.name not in lacking:
+                        detail = f"it does not have the object {missing.name}, which its trees name"
+                        raise self._fault(detail) from None
+                    absent.add(missing.name)
+                    lacking.remove(missing.name)
+            left = [oid for oid, size in repo.sizes(oids).items() if size is None and oid not in absent]
             if left:
                 raise self._fault(f"{len(left)} objects did not come, {left[0]} among them")
+        return frozenset(absent)
 
     def _ask(self, lock: int, specs: list[str], oids: Collection[str] = ()) -> None:
         try:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from miner.crawlers.git_repo import IDENTITY, GitRepo
-from miner.crawlers.git_run import GitFault, failed
+from miner.crawlers.git_run import failed
 
 _APPLY = ("apply", "--cached", "--whitespace=nowarn", "-")
 
@@ -105,13 +105,3 @@ def transplant(repo: GitRepo, patch: bytes, onto: str, like: str) -> str | None:
     env = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
     made = repo.run("commit-tree", tree, "-p", onto, stdin=b"The change, on the given base\n", env=env)
     return made.decode().strip()
-
-
-def same_contents(repo: GitRepo, commit: str) -> bool:
-    """Whether every file of a commit is there and has the content that its name says."""
-    try:
-        for _ in repo.blobs(repo.files(commit)):
-            pass
-    except GitFault:
-        return False
-    return True

@@ -25,12 +25,13 @@ from miner.core.records import Candidate, Fact, Observation, Producer, ReleasePa
 from miner.core.settings import ArchiveLimits
 from miner.crawlers.archive import Entry, Tree, read_archive
 from miner.crawlers.candidate import compute_candidate
-from miner.crawlers.changelog import decode, is_changelog
+from miner.crawlers.changelog import is_changelog
 from miner.crawlers.declarations import MAX_BYTES, is_declaration
 from miner.crawlers.git_repo import GitRepo, make_repo
 from miner.crawlers.index import IndexClient
 from miner.crawlers.interface import Found, Refused, Rejection, negative
 from miner.crawlers.releases import check_pair, instance_id, look_up, source_files
+from miner.crawlers.texts import read_texts
 
 LOOK_UP = Producer(name="pypi.look_up", epoch=2)
 EXTRACT = Producer(name="pypi.extract", epoch=1)
@@ -228,13 +229,4 @@ def _tree(file: SourceFile, index: IndexClient, limits: ArchiveLimits) -> Tree:
 
 
 def _texts(repo: GitRepo, commit: str, wanted: Callable[[str], bool], most: int, notes: list[str]) -> dict[str, str]:
-    """Return files as text, with surrogate escapes where their bytes are not UTF-8."""
-    files = [file for file in repo.files(commit) if wanted(file.path) and file.mode != "120000"]
-    notes.extend(f"{file.path}: {file.size} bytes, too large to read" for file in files if file.size > most)
-    texts: dict[str, str] = {}
-    for file, data in repo.blobs(file for file in files if file.size <= most):
-        texts[file.path] = data.decode("utf-8", "surrogateescape")
-        _, note = decode(data)
-        if note is not None:
-            notes.append(f"{file.path}: {note}")
-    return texts
+    return read_texts(repo, repo.files(commit), wanted, most, notes)

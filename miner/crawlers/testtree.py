@@ -18,9 +18,17 @@ DEFAULT_PATTERNS = ("test_*.py", "*_test.py")
 _UNITTEST_PATTERN = "test*.py"  # https://docs.python.org/3/library/unittest.html#test-discovery
 _NO_RECURSE = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 _EXAMPLES = frozenset({"doc", "docs", "example", "examples", "sample", "samples", "demo", "demos"})
-_FOLDER = re.compile(r"^(?:tests?|testing|testsuites?|testcases?|unittests?|test[-_].+|.+[-_]tests?)$", re.IGNORECASE)
+_FOLDER = re.compile(
+    r"^(?:tests?|testing|testsuites?|testcases?|unittests?|test[-_].+|.+[-_]tests?"
+    r"|e2e|acceptance|functional|integration|regressions?|smoke)$",
+    re.IGNORECASE,
+)
 _CERTAIN = re.compile(r"^(?:(?:unit|functional|integration)[-_]?)?tests$|^test[-_]?(?:suites?|cases?)$", re.IGNORECASE)
-_DATA = re.compile(r"^(?:test[-_]?(?:data|files|resources|fixtures)|__snapshots__|__image_snapshots__)$", re.IGNORECASE)
+# The last ones are what syrupy, pytest-image-snapshot, inline-snapshot and vcrpy write beside tests.
+_DATA = re.compile(
+    r"^(?:test[-_]?(?:data|files|resources|fixtures)|__(?:image_|file_|inline_)?snapshots__|(?:vcr_)?cassettes)$",
+    re.IGNORECASE,
+)
 _CONFIG = frozenset({"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"})
 _NOT_TESTS = frozenset({"conftest.py", "__init__.py", "setup.py"})
 

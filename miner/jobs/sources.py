@@ -11,6 +11,7 @@ from typing import Any
 
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError
+from miner.core.ledger import Ledger
 from miner.core.settings import Settings
 from miner.crawlers.git_source import GitSource
 from miner.crawlers.github.client import ForgeClient
@@ -19,6 +20,8 @@ from miner.crawlers.github.tokens import tokens_from
 from miner.crawlers.index import IndexClient
 from miner.crawlers.interface import Source
 from miner.crawlers.pypi import PypiSource
+from miner.crawlers.snapshot import SnapshotSource
+from miner.crawlers.snapshot_manifest import read_manifest
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Means:
     Attributes:
         forge: asks the forge; it needs no token before it is asked something.
         mirrors: folder of git mirrors, shared by all sources.
+        ledger: of the run, which holds it when the source is asked for something.
     """
 
     settings: Settings
@@ -36,13 +40,35 @@ class Means:
     blobs: BlobStore
     mirrors: Path
     stopped: threading.Event
+    ledger: Ledger
 
 
-def means_of(settings: Settings, index: IndexClient, blobs: BlobStore, stopped: threading.Event) -> Means:
+def settled(settings: Settings) -> Settings:
+    """Return the settings as a run takes them: a replay mines what was mined for its snapshot, if they say no other.
+
+    Raises:
+        ConfigError: they name no snapshot, or another month than it has.
+        SnapshotError: it is damaged, or newer than this program.
+    """
+    mine = settings.mine
+    if settings.source != "snapshot":
+        return settings
+    if mine.snapshot is None:
+        raise ConfigError("mine: the source `snapshot` needs `snapshot`", next_step="-c mine.snapshot=FOLDER")
+    said = read_manifest(mine.snapshot)
+    if mine.month not in (None, said.month):
+        raise ConfigError(f"mine.month: the snapshot is of {said.month}", next_step=f"--month {said.month}")
+    taken = {name: value for name, value in said.mine if name not in mine.model_fields_set}
+    return settings.model_copy(update={"mine": mine.model_copy(update={**taken, "month": said.month})})
+
+
+def means_of(
+    settings: Settings, index: IndexClient, blobs: BlobStore, stopped: threading.Event, ledger: Ledger
+) -> Means:
     """Return what the source of a run works with; tokens are read from the environment here and nowhere else."""
     tokens = tokens_from(settings.github, os.environ)
     forge = ForgeClient(settings.github, tokens=tokens, cap_points=settings.run.max_points, stopped=stopped)
-    return Means(settings, index, forge, blobs, settings.paths.work / "mirrors", stopped)
+    return Means(settings, index, forge, blobs, settings.paths.work / "mirrors", stopped, ledger)
 
 
 def open_source(means: Means) -> Source[Any]:
@@ -69,12 +95,22 @@ def _git(means: Means) -> Source[Any]:
     if mine.git_pulls is None or mine.git_mirrors is None:
         raise ConfigError("mine: the source `git` needs `git_pulls` and `git_mirrors`")
     return GitSource(
-        mine.git_pulls, mine.git_mirrors, means.blobs, means.mirrors, month=mine.month, stopped=means.stopped
+        mine.git_pulls,
+        mine.git_mirrors,
+        means.blobs,
+        means.mirrors,
+        may_lack_files=mine.git_incomplete,
+        month=mine.month,
+        timeout_s=means.settings.github.git_timeout_s,
+        stopped=means.stopped,
     )
 
 
 def _snapshot(means: Means) -> Source[Any]:
-    raise ConfigError("mine.source: snapshot")
+    settings, folder = means.settings, means.settings.mine.snapshot
+    if folder is None:
+        raise ConfigError("mine: the source `snapshot` needs `snapshot`", next_step="-c mine.snapshot=FOLDER")
+    return SnapshotSource(settings, folder, means.ledger, means.blobs, means.mirrors, stopped=means.stopped)
 
 
 _OPENERS: dict[str, Callable[[Means], Source[Any]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from forge.world import World
 
 from miner.core.blobs import BlobStore
 from miner.core.ledger import Ledger
-from miner.core.memo import Memo
+from miner.core.memo import Emit, KeyedLocks, Memo
 from miner.core.records import Fact, FactKey, Observation
 from miner.core.settings import Settings, load_settings
 from miner.crawlers.github.client import ForgeClient
@@ -47,6 +48,7 @@ class Bench:
         self.ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite3'}")
         self.ledger.begin_run("run", "run", self.settings(), {})
         self.now = NOW
+        self._locks = KeyedLocks()
         self.killed_after: int | None = None
         self.facts: list[Fact] = []
         self.on_fact: Callable[[Fact], None] = lambda fact: None
@@ -73,8 +75,8 @@ class Bench:
         settings = self.settings(month, **changed)
         return GithubSource(settings, self.client(), self.blobs, self.folder / "mirrors", clock=self.clock)
 
-    def memo(self) -> Memo:
-        return Memo(self._find, self._emit, clock=self.clock)
+    def memo(self, emit: Emit | None = None) -> Memo:
+        return Memo(self._find, emit or self.store, clock=self.clock, locks=self._locks)
 
     def _find(self, key: FactKey) -> list[Fact]:
         """A fact whose blobs are lost is not known, as in a run."""
@@ -87,7 +89,7 @@ class Bench:
     def clock(self) -> datetime:
         return self.now
 
-    def _emit(self, fact: Fact) -> None:
+    def store(self, fact: Fact) -> None:
         if self.killed_after is not None and len(self.facts) >= self.killed_after:
             raise Killed
         self.ledger.add(fact, "run")
@@ -116,6 +118,13 @@ class Bench:
             return seen.model_copy(update={"payload": {**item.identity, **seen.payload}})
 
         return self.memo().measure(source.look_up_producer, "crawl.look_up", item.instance_id, item.inputs, run)
+
+    def extracted(self, source: GithubSource, item: PullItem, looked_up: Fact) -> Fact:
+        """Return the fact that the step `extract` would measure."""
+        inputs = {"looked_up": looked_up.payload}
+        producer = source.extract_producer
+        run = partial(source.extract, item, looked_up)
+        return self.memo().measure(producer, "crawl.extract", item.instance_id, inputs, run)
 
     def kept(self, kind: str) -> list[Fact]:
         """Return the standing facts of a kind."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import ipaddress
 import os
+import ssl
 import subprocess
 import threading
 from collections.abc import Callable
@@ -10,6 +13,11 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 
 @dataclass
@@ -29,11 +37,12 @@ Trouble = Callable[["Handler", Asked], bool]
 class GitServer:
     """`git http-backend` behind a server that notes what it is asked.
 
-    `trouble` sees each request first and says whether it answered it.
+    `trouble` sees each request first and says whether it answered it; `certificate` is that of `make_certificate`.
     """
 
     folder: Path
     trouble: Trouble = lambda _handler, _asked: False
+    certificate: Path | None = None
     asked: list[Asked] = field(default_factory=list)
 
     def __enter__(self) -> GitServer:
@@ -44,6 +53,10 @@ class GitServer:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Bound)
         self._http.daemon_threads = True
+        if self.certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate)
+            self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         return self
 
@@ -53,7 +66,8 @@ class GitServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        scheme = "http" if self.certificate is None else "https"
+        return f"{scheme}://127.0.0.1:{self._http.server_address[1]}"
 
     def fetches(self) -> list[Asked]:
         """Requests that asked for objects."""
@@ -125,3 +139,22 @@ class Handler(BaseHTTPRequestHandler):
         headers = {key: value for key, _, value in lines}
         status = int(headers.pop("Status", "200").split(" ")[0])
         return status, headers, body
+
+
+def make_certificate(path: Path) -> Path:
+    """Write a key and a certificate for 127.0.0.1 that nobody has signed but itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    path.write_bytes(private + certificate.public_bytes(pem))
+    return path

@@ -152,7 +152,7 @@ def test_lists_that_are_longer_than_a_page_are_whole(repo: Repo, bench: Bench) -
 
 
 def test_of_a_pull_request_without_links_only_what_links_rest_on_is_completed(repo: Repo, bench: Bench) -> None:
-    commits = [(f"Part {i}", {f"f{i}.py": "x\n"}) for i in range(60)]
+    commits = [(f"Part {i}", {f"f{i}.py": "x\n"}) for i in range(120)]
     repo.pull("Plain", "", commits=commits, merge="squash", at=MAY)
     bench.crawl("octo/lib")
     assert len(bench.forge.log.of("more")) == 1
@@ -160,7 +160,8 @@ def test_of_a_pull_request_without_links_only_what_links_rest_on_is_completed(re
 
 def test_a_link_in_a_commit_beyond_the_first_page_is_found(repo: Repo, bench: Bench) -> None:
     issue = repo.issue(at="2025-04-01T00:00:00Z")
-    commits = [*[(f"Part {i}", {f"f{i}.py": "x\n"}) for i in range(60)], (f"Fixes #{issue.number}", {"last.py": "x\n"})]
+    commits = [(f"Part {i}", {f"f{i}.py": "x\n"}) for i in range(110)]
+    commits.append((f"Fixes #{issue.number}", {"last.py": "x\n"}))
     made = repo.pull("Plain", "", commits=commits, merge="merge", at=MAY)
     reference = crawl_one(bench, made.number).pull.references[issue.number]
     assert isinstance(reference, Issue)

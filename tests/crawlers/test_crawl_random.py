@@ -60,7 +60,7 @@ class Meddler:
                 self.repo.touch(numbers[which % len(numbers)], at=self.bench.now)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(histories, edits, st.integers(1, 4), st.integers(1, 6))
 def test_what_is_found_is_what_there_is(
     history: list[tuple[str, int | None]], plan: list[tuple[int, int, bool]], page: int, cut: int

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,12 @@ from crawl_bench import Bench, Killed, crawled, forge_of, truth
 from forge.repository import Repo
 from forge.server import Forge
 from forge.world import World
+
+from miner.core.memo import Emit
+from miner.core.reasons import Reason
+from miner.crawlers.github.source import GithubSource
+from miner.crawlers.github.walk import PAGE
+from miner.engines.local import LocalEngine
 
 
 @pytest.fixture
@@ -153,3 +162,103 @@ def test_small_repositories_share_a_document(world: World, bench: Bench) -> None
     found = bench.crawl(*(repo.full_name for repo in repos))
     assert {unit: crawled(one) for unit, one in found.items()} == {repo.full_name: truth(repo) for repo in repos}
     assert [entry.document for entry in bench.forge.log] == ["repositories", "pages", "pages"]
+
+
+def test_what_the_search_counts_is_compared_with_what_was_found(world: World, bench: Bench) -> None:
+    repo = world.repository("octo/lib")
+    fill(repo, 3)
+    hidden = repo.pull("Hidden", "", merge="squash", at="2025-05-20T00:00:00Z")
+    bench.forge.fail(
+        "pulls", "partial", path=("repository", "pullRequests", "nodes", 1), message="Could not resolve to a node"
+    )
+    repo.touch(hidden, at="2025-05-29T00:00:00Z")
+    found = bench.crawl("octo/lib")["octo/lib"]
+    assert found.merged == 3
+    assert "the forge's search counts 4 merged pull requests, found were 3" in found.notes
+    assert "the forge counts 1 pull requests that it does not show" in found.notes
+    assert [entry.document for entry in bench.forge.log] == ["repositories", "pulls", "countPulls"]
+    assert bench.crawl("octo/lib")["octo/lib"].notes == found.notes
+
+
+def test_a_month_that_goes_on_is_counted_anew(world: World, bench: Bench) -> None:
+    repo = world.repository("octo/lib")
+    fill(repo, 3, month="2025-05")
+    bench.now -= timedelta(days=20)
+    for number in list(truth(repo)):
+        repo.touch(number, at=bench.now)
+    bench.forge.after(
+        "repositories", 1, lambda: repo.pull("Now", "Fixes #1", merge="squash", at=bench.now + timedelta(seconds=1))
+    )
+    found = bench.crawl("octo/lib")["octo/lib"]
+    assert found.merged == 4
+    assert len(found.notes) == 1
+    assert "is open until 2025-06-08" in found.notes[0]
+
+
+def test_a_repository_that_is_gone_when_it_is_looked_at_again(world: World, bench: Bench) -> None:
+    repo = world.repository("octo/lib")
+    fill(repo, 2)
+    bench.crawl("octo/lib")
+    world.delete(repo)
+    bench.pass_time(hours=7)
+    found = bench.crawl("octo/lib")["octo/lib"]
+    assert found.refused is not None
+    assert found.refused.reason is Reason.REPOSITORY_GONE
+    assert "404" in found.refused.detail
+
+
+def test_a_pull_request_that_was_closed_unmerged_costs_one_small_page(world: World, bench: Bench) -> None:
+    repo = world.repository("octo/lib")
+    fill(repo, 20)
+    bench.crawl("octo/lib")
+    bench.pass_time(hours=7)
+    repo.pull("No", "", state="CLOSED", at="2025-06-08T15:00:00Z")
+    bench.forge.log.clear()
+    assert bench.crawl("octo/lib")["octo/lib"].merged == 20
+    assert [entry.document for entry in bench.forge.log] == ["", "pulls"]
+    bench.pass_time(hours=7)
+    assert bench.asked(lambda: bench.crawl("octo/lib")) == ["/api/v3/repos/octo/lib/pulls"], "and then it is known"
+
+
+def test_repositories_are_crawled_at_once_by_threads(world: World, bench: Bench) -> None:
+    repos = [world.repository(f"octo/lib{i}") for i in range(16)]
+    for i, repo in enumerate(repos):
+        fill(repo, 1 + i % 3)
+    source = bench.source(*(repo.full_name for repo in repos))
+    units = source.units(bench.memo())
+    engine: LocalEngine[str, tuple[str, set[int]]] = LocalEngine(8, threading.Event())
+    work = partial(_crawled_with, source, bench)
+    found = dict(engine.map(work, units, bench.store))
+    assert found == {repo.full_name: truth(repo) for repo in repos}
+    assert len(bench.forge.log.of("pages")) == 2
+
+
+def _crawled_with(source: GithubSource, bench: Bench, unit: str, emit: Emit) -> tuple[str, set[int]]:
+    return unit, crawled(source.discover(unit, bench.memo(emit)))
+
+
+def test_every_answer_has_its_cost(world: World, bench: Bench) -> None:
+    for name in ("octo/a", "octo/b"):
+        fill(world.repository(name), 2)
+    fill(world.repository("octo/big"), 60)
+    bench.crawl("octo/a", "octo/b", "octo/big")
+    asked = [fact for fact in bench.facts if fact.network and fact.key.kind != "crawl.walk"]
+    assert sum(fact.measures["points"] for fact in asked) == pytest.approx(bench.forge.log.points, abs=0.01)
+    assert sum(fact.measures["requests"] for fact in asked) == pytest.approx(len(bench.forge.log), abs=0.01)
+    assert all(fact.measures["wall_s"] >= 0 for fact in asked)
+
+
+def test_facts_are_known_by_subject_and_peeked_at(world: World, bench: Bench) -> None:
+    fill(world.repository("octo/lib"), 25)
+    bench.crawl("octo/lib", measure__crawl__page_size=10)
+    memo = bench.memo()
+    pages = memo.known(PAGE, "crawl.page", "repo-1001")
+    pages.sort(key=lambda fact: int(fact.payload["page"]))
+    assert [fact.payload["page"] for fact in pages] == [0, 1, 2, 3]
+    assert memo.known(PAGE, "crawl.page", "repo-1") == []
+    assert memo.peek(PAGE, "crawl.page", "repo-1001", {"walk": 0, "page": 1}) == pages[1]
+    assert memo.peek(PAGE, "crawl.page", "repo-1001", {"walk": 0, "page": 4}) is None
+    assert memo.used == []
+    bench.ledger.invalidate(why="test", producer=PAGE.name)
+    assert memo.known(PAGE, "crawl.page", "repo-1001") == []
+    assert len(bench.crawl("octo/lib")["octo/lib"].items) == 25, "and it is read again"

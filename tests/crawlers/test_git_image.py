@@ -186,6 +186,19 @@ def test_bytes_of_a_history_are_those_of_every_machine(history: tuple[Upstream, 
     assert b".git/shallow" not in packed(*two_commits(tmp_path / "alone.git", OLD_TREE, {})[:2])
 
 
+def test_a_content_that_is_absent_leaves_its_file_out_and_the_rest_is_as_it_was(
+    history: tuple[Upstream, str, str], tmp_path: Path
+) -> None:
+    upstream, base, target = history
+    large = next(file.oid for file in upstream.repo.entries(base) if file.path == "pkg/large")
+    work = unpack(packed(GitRepo(upstream.path, absent=frozenset({large})), base), tmp_path / "work")
+    assert not (work / "pkg/large").exists()
+    assert git(work, "status", "--porcelain", "--ignored") == ""
+    git(work, "apply", "--index", "--whitespace=nowarn", "-", stdin=upstream.repo.diff(base, target))
+    assert git(work, "write-tree", "--missing-ok").strip() == upstream.repo.tree_of(target)
+    assert (work / "pkg/core.py").read_bytes() == SECRET
+
+
 @pytest.mark.parametrize("at", [0, 1, 2**31 - 1, 2**31, 2**33, 99_999_999_999_999])
 def test_odd_dates_make_no_odd_image(tmp_path: Path, at: int) -> None:
     upstream = Upstream(tmp_path / "h.git")

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from git_server import Asked, GitServer, Handler
+from git_server import Asked, GitServer, Handler, make_certificate
 from histories import Upstream
 
 from miner.core.errors import ConfigError, InfrastructureFault, Interrupted
@@ -108,8 +108,9 @@ def test_mirrors_of_a_forge_are_one_store_for_each_network(tmp_path: Path) -> No
     assert mirrors.of("o/r", 5, 3).path == mirrors.of("f/r", 6, 3).path == tmp_path / "3.git"
     assert mirrors.of("o/r", 5).path == tmp_path / "5.git"
     assert mirrors.of("o/r", 5).remote.url == "https://forge.example/o/r.git"
-    with pytest.raises(InfrastructureFault, match="no name of a repository"):
-        mirrors.of("o/r.git?x=/../../secret", 5)
+    for name in ("o/r.git?x=/../../secret", "../r", "o/..", "r", "o/r/s", ""):
+        with pytest.raises(InfrastructureFault, match="no name of a repository"):
+            mirrors.of(name, 5)
 
 
 def status(code: int) -> Callable[[Handler, Asked], bool]:
@@ -225,6 +226,22 @@ def test_passwords_and_settings_of_the_user_are_not_used(
     monkeypatch.setenv("GIT_ASKPASS", "/bin/echo")
     mirror_of(server, tmp_path).bring({"heads/main": last})
     assert not {"Authorization", "authorization"} & {key for one in server.asked for key in one.headers}
+
+
+def test_certificates_are_those_of_the_settings(
+    upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = upstream.ref("heads/main", upstream.commit({"a": "1"}))
+    certificate = make_certificate(tmp_path / "certificate.pem")
+    monkeypatch.delenv("GIT_SSL_CAINFO", raising=False)
+    with GitServer(tmp_path / "served", certificate=certificate, trouble=redirect("/o/r.git")) as server:
+        with pytest.raises(InfrastructureFault, match="certificate"):
+            mirror_of(server, tmp_path, tries=1).bring({"heads/main": last})
+        forge = Github(url=server.url, ca_bundle=certificate, tries=2)
+        for name in ("o/r", "old/name"):
+            mirror = Mirrors(tmp_path / name.replace("/", "-"), forge).of(name, 1)
+            assert mirror.bring({"heads/main": last}) == frozenset()
+            assert mirror.has(last)
 
 
 def test_a_remote_speaks_its_own_protocol_alone(

@@ -4,6 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from histories import Upstream, submodule
 from hypothesis import given, settings
 from trees import TREES, git, two_commits
 
@@ -148,6 +149,50 @@ def test_a_file_that_becomes_a_link_is_one_change(tmp_path: Path) -> None:
         {"a.py": Entry("120000", b"tests/test_a.py"), "tests/test_a.py": text("2")},
     )
     assert found.gold_patch.count(b"diff --git") == 2
+
+
+def test_a_submodule_goes_by_its_path_and_its_bump_is_no_test(tmp_path: Path) -> None:
+    upstream = Upstream(tmp_path / "r.git")
+    old = {"core.py": "1", "lib": submodule("a" * 40), "tests/test_a.py": "1", "tests/lib": submodule("a" * 40)}
+    new = {"core.py": "2", "lib": submodule("b" * 40), "tests/test_a.py": "2", "tests/lib": submodule("b" * 40)}
+    base = upstream.commit(old)
+    target = upstream.commit(new, base)
+    repo = upstream.repo
+    found = split_change(
+        repo.diff(base, target), repo.changes(base, target), base_paths=list(old), target_paths=list(new)
+    )
+    assert found.gold_files == ("core.py", "lib")
+    assert (found.test_files, found.support_files) == (("tests/test_a.py",), ("tests/lib",))
+    assert b"+Subproject commit " + b"b" * 40 in found.gold_patch
+
+
+def test_what_tests_use_goes_with_them_and_sources_with_doctests_do_not(tmp_path: Path) -> None:
+    old = {
+        path: text("1")
+        for path in (
+            "src/pkg/core.py",
+            "src/pkg/test_core.py",
+            "src/pkg/test_core/expected.txt",
+            "src/pkg/__snapshots__/test_core.ambr",
+            "src/pkg/data.json",
+            "tests/fixtures/a.yaml",
+            "conftest.py",
+            "pytest.ini",
+            "docs/guide.rst",
+        )
+    }
+    doctest = text(">>> answer()\n42\n")
+    new = {path: doctest if path.endswith((".py", ".rst")) else text("2") for path in old}
+    found = split(tmp_path, old, new)
+    assert found.gold_files == ("docs/guide.rst", "src/pkg/core.py", "src/pkg/data.json")
+    assert found.test_files == ("src/pkg/test_core.py",)
+    assert set(found.support_files) == {
+        "conftest.py",
+        "pytest.ini",
+        "src/pkg/__snapshots__/test_core.ambr",
+        "src/pkg/test_core/expected.txt",
+        "tests/fixtures/a.yaml",
+    }
 
 
 REJECTED = {

@@ -64,6 +64,122 @@ def test_side_of_a_path_in_an_ordinary_project(path: str, expected: str) -> None
     assert side(TestTree(paths), path) == expected
 
 
+# A tree of a repository rather than of a source distribution: many folders with tests, products with "test" in them.
+REPOSITORY = [
+    ("tests/test_x.py", "test"),
+    ("pkg/tests/test_b.py", "test"),
+    ("pkg/tests/data/a.json", "support"),
+    ("pkg/tests/__init__.py", "support"),
+    ("conftest.py", "support"),
+    ("test/unit/foo_test.py", "test"),
+    ("test/unit/helper.py", "support"),
+    ("test/fixtures/rules/L026.yml", "support"),
+    ("testing/test_mark.py", "test"),
+    ("testing/example_scripts/perf/conftest.py", "support"),
+    ("testing/freeze/runtests_script.py", "support"),
+    ("src/latest/core.py", "gold"),
+    ("contest.py", "gold"),
+    ("attestation.py", "gold"),
+    ("docs/testing.md", "gold"),
+    ("numpy/testing/_private/utils.py", "gold"),
+    ("numpy/testing/__init__.py", "gold"),
+    ("numpy/testing/tests/test_utils.py", "test"),
+    ("numpy/testing/tests/data.npz", "support"),
+    ("src/_pytest/assertion/rewrite.py", "gold"),
+    ("src/pkg/unittest_mixins.py", "gold"),
+    ("src/pkg/greatest.py", "gold"),
+    ("src/pkg/protest/__init__.py", "gold"),
+    ("src/pkg/management/commands/test.py", "gold"),
+    ("src/pkg/test_client/core.py", "gold"),
+    ("src/pkg/test_client/__init__.py", "gold"),
+    ("src/pkg/testing.py", "gold"),
+    ("src/pkg/fixtures/initial.json", "gold"),
+    ("src/pkg/snapshots/__init__.py", "gold"),
+    ("src/pkg/data/test.json", "gold"),
+    ("src/pkg/test_inline.py", "test"),
+    ("src/pkg/test_inline.json", "support"),
+    ("src/pkg/test_inline/expected.txt", "support"),
+    ("src/pkg/__snapshots__/test_inline.ambr", "support"),
+    ("src/pkg/__image_snapshots__/a.png", "support"),
+    ("src/pkg/cassettes/test_inline/a.yaml", "support"),
+    ("src/pkg/cassettes/__init__.py", "gold"),
+    ("tests/__snapshots__/test_x.ambr", "support"),
+    ("tests/snapshots/a.png", "support"),
+    ("tests/baseline/plot.png", "support"),
+    ("tests/cassettes/a.yaml", "support"),
+    ("tests/golden/out.txt", "support"),
+    ("tests/data/module.py", "support"),
+    ("tests/README.md", "support"),
+    ("tests/Dockerfile", "support"),
+    ("tests/testdata/python3/data/fake_module.py", "support"),
+    ("integration_tests/test_i.py", "test"),
+    ("integration_tests/compose.yml", "support"),
+    ("e2e/test_login.py", "test"),
+    ("e2e/users.json", "support"),
+    ("regression/test_12.py", "test"),
+    ("regression/12.txt", "support"),
+    ("integration/__init__.py", "gold"),
+    ("integration/core.py", "gold"),
+    ("integration/client.py", "gold"),
+    ("integration/test_core.py", "test"),
+    ("test-data/x.bin", "support"),
+    ("benchmarks/bench_core.py", "gold"),
+    ("docs/conf.py", "gold"),
+    ("docs/tutorial.rst", "gold"),
+    ("docs/test_snippets.py", "gold"),
+    ("examples/test_usage.py", "gold"),
+    ("newsfragments/12.bugfix.rst", "gold"),
+    ("requirements/tests.txt", "gold"),
+    ("noxfile.py", "gold"),
+    ("tox.ini", "gold"),
+    ("setup.cfg", "gold"),
+    (".coveragerc", "gold"),
+    ("pytest.ini", "support"),
+    (".pre-commit-config.yaml", "gold"),
+    (".github/workflows/tests.yml", "gold"),
+    ("venv/lib/test_x.py", "gold"),
+    ("node_modules/x/test_x.py", "gold"),
+]
+
+
+@pytest.mark.parametrize(("path", "expected"), REPOSITORY)
+def test_side_of_a_path_in_a_repository(path: str, expected: str) -> None:
+    paths = {"setup.py", "src/pkg/__init__.py", "pkg/__init__.py", "numpy/__init__.py", *(one for one, _ in REPOSITORY)}
+    assert side(TestTree(paths), path) == expected
+
+
+def test_sources_with_doctests_are_no_tests_wherever_the_run_looks() -> None:
+    paths = ["src/pkg/core.py", "src/pkg/test_core.py", "tests/test_x.py", "docs/guide.rst", "README.md"]
+    for testpaths in ((), ("src", "tests"), ("src", "tests", "docs", "README.md"), (".",)):
+        tree = TestTree(paths, testpaths=testpaths)
+        assert [side(tree, path) for path in ("src/pkg/core.py", "docs/guide.rst", "README.md")] == ["gold"] * 3
+        assert side(tree, "tests/test_x.py") == "test"
+
+
+RUNNERS = [
+    ({"python_files": ["*_spec.py"]}, "spec/core_spec.py", "test"),
+    ({"python_files": ["*_spec.py"]}, "tests/test_x.py", "support"),
+    ({"python_files": ["*_spec.py"]}, "pkg/test_inner.py", "gold"),
+    ({"python_files": ["test_*.py", "*_spec.py"]}, "spec/core_spec.py", "test"),
+    ({"python_files": ["tests.py"]}, "app/tests.py", "test"),
+    ({"python_files": ["*.py"], "testpaths": ["tests"]}, "tests/helper.py", "test"),
+    ({"python_files": ["*.py"], "testpaths": ["tests"]}, "pkg/core.py", "gold"),
+    ({"python_files": ["*.py"]}, "pkg/core.py", "gold"),
+    ({"testpaths": ["tests"]}, "pkg/test_inner.py", "gold"),
+    ({"testpaths": ["tests", "pkg"]}, "pkg/test_inner.py", "test"),
+    ({"testpaths": ["docs", "tests"]}, "docs/test_guide.py", "test"),
+    ({"testpaths": ["pkg/*/tests"]}, "pkg/sub/tests/test_s.py", "test"),
+    ({"testpaths": ["pkg/*/tests"]}, "pkg/sub/tests/data.json", "support"),
+]
+
+
+@pytest.mark.parametrize(("config", "path", "expected"), RUNNERS)
+def test_the_configuration_of_the_runner_decides(config: dict[str, list[str]], path: str, expected: str) -> None:
+    paths = ["pkg/core.py", "pkg/test_inner.py", "pkg/sub/tests/test_s.py", "pkg/sub/tests/data.json"]
+    paths += ["app/tests.py", "tests/test_x.py", "tests/helper.py", "spec/core_spec.py", "docs/test_guide.py"]
+    assert side(TestTree(paths, **config), path) == expected  # type: ignore[arg-type]
+
+
 def test_a_test_module_at_the_root_is_one_and_makes_no_test_folder_of_the_root() -> None:
     tree = TestTree(["parse.py", "test_parse.py", "README"])
     assert [side(tree, path) for path in ("test_parse.py", "parse.py", "README")] == ["test", "gold", "gold"]

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 
 from miner.core.blobs import BlobStore
 from miner.core.records import Candidate, Fact
-from miner.crawlers.candidate import split_of
+from miner.crawlers.candidate import checked_split
 from miner.crawlers.github.answers import assemble
 from miner.crawlers.github.linking import judge_links
 from miner.crawlers.github.statement import first_public_at, statement_of
 from miner.crawlers.interface import Rejection
-from miner.crawlers.split import reject_split
 
 
 def instance_id(repo: str, number: int) -> str:
@@ -29,10 +28,9 @@ def compute_pull_candidate(looked_up: Fact, extracted: Fact, blobs: BlobStore) -
 
     A missing issue is no reason here: the statement is empty then, and a rule says so.
     """
-    split = split_of(extracted.payload, extracted.blobs, blobs)
-    rejection = reject_split(split, extracted.payload["target_paths"])
-    if rejection is not None:
-        return rejection
+    split = checked_split(extracted.payload, extracted.blobs, blobs)
+    if isinstance(split, Rejection):
+        return split
     crawled = assemble(looked_up, blobs)
     pull, judged = crawled.pull, judge_links(crawled)
     statement = statement_of(pull, judged.issues)

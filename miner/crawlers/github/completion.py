@@ -5,10 +5,11 @@ Of every pull request the lists are completed that say whether it closes an issu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from miner.core.hashing import canonical_json
 from miner.core.records import Fact, Observation, Producer
 from miner.crawlers.github import queries
 from miner.crawlers.github.answers import ISSUE_LISTS, Rest, references_of, rest_of
@@ -99,16 +100,56 @@ def closing_nodes(node: Node, rest: Rest) -> Iterator[Node]:
 
 def look_up(desk: Desk, repository: Repository, numbers: Iterable[int]) -> dict[int, str]:
     """Return for each number the digest of the answer that says what it is; many are asked for at once."""
-    known: dict[int, str] = {}
-    for fact in desk.memo.known(ISSUES, "crawl.issues", subject_of(repository.forge_id)):
-        for number in fact.payload["numbers"]:
-            known.setdefault(int(number), fact.blobs["issues"])
+    known = _looked_up(desk, repository)
     wanted = sorted(set(numbers))
     missing = [number for number in wanted if number not in known]
     for start in range(0, len(missing), queries.ISSUES_AT_ONCE):
         for fact in _look_up(desk, repository, missing[start : start + queries.ISSUES_AT_ONCE]):
             known.update(dict.fromkeys(map(int, fact.payload["numbers"]), fact.blobs["issues"]))
     return {number: known[number] for number in wanted}
+
+
+def look_up_together(desk: Desk, wanted: Iterable[tuple[Repository, Iterable[int]]]) -> None:
+    """Ask for numbers of several repositories by one document, for `look_up` to find them known.
+
+    What does not fit into it is left to `look_up`, and all of them where they are too heavy.
+    """
+    chosen: list[tuple[Repository, list[int]]] = []
+    left = queries.ISSUES_AT_ONCE
+    for repository, numbers in wanted:
+        missing = sorted(set(numbers) - _looked_up(desk, repository).keys())
+        if 0 < len(missing) <= left:
+            chosen.append((repository, missing))
+            left -= len(missing)
+    if len(chosen) < 2:
+        return
+    variables: dict[str, str] = {}
+    for i, (repository, _) in enumerate(chosen):
+        variables[f"owner{i}"], _, variables[f"name{i}"] = repository.full_name.partition("/")
+    try:
+        reply = desk.forge.graphql(queries.issues_of(numbers for _, numbers in chosen), variables)
+    except HeavyPage:
+        return
+    costs = {"points": reply.points / len(chosen), "requests": reply.requests / len(chosen)}
+    for i, (repository, numbers) in enumerate(chosen):
+        part = reply.data.get(f"p{i}") or {}
+        if part.get("databaseId") == repository.forge_id:
+            raw = canonical_json({"data": {"repository": part}}).encode()
+            desk.memo.measure(
+                ISSUES,
+                "crawl.issues",
+                subject_of(repository.forge_id),
+                {"numbers": numbers},
+                partial(_answered, desk, numbers, raw, costs),
+            )
+
+
+def _looked_up(desk: Desk, repository: Repository) -> dict[int, str]:
+    known: dict[int, str] = {}
+    for fact in desk.memo.known(ISSUES, "crawl.issues", subject_of(repository.forge_id)):
+        for number in fact.payload["numbers"]:
+            known.setdefault(int(number), fact.blobs["issues"])
+    return known
 
 
 def referenced(desk: Desk, digest: str, number: int) -> Node | None:
@@ -137,9 +178,10 @@ def _look_up(desk: Desk, repository: Repository, numbers: Sequence[int]) -> Iter
 def _issues(desk: Desk, repository: Repository, numbers: Sequence[int]) -> Observation:
     owner, _, name = repository.full_name.partition("/")
     reply = desk.forge.graphql(queries.issues(numbers), {"owner": owner, "name": name})
+    return _answered(desk, numbers, reply.raw, {"points": reply.points, "requests": reply.requests})
+
+
+def _answered(desk: Desk, numbers: Sequence[int], raw: bytes, costs: Mapping[str, float]) -> Observation:
     return Observation(
-        payload={"numbers": list(numbers)},
-        blobs={"issues": desk.blobs.put(reply.raw)},
-        measures={"points": reply.points, "requests": reply.requests},
-        network=True,
+        payload={"numbers": list(numbers)}, blobs={"issues": desk.blobs.put(raw)}, measures=dict(costs), network=True
     )

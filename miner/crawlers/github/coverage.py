@@ -123,6 +123,8 @@ def coverage(pages: Sequence[Fact], walks: Sequence[Fact]) -> Coverage:
     seen = [fact for fact in pages if fact.ok]
     last = max((_place(fact)[0] for fact in pages), default=-1)
     begun = sorted((fact for fact in seen if _place(fact)[0] == last), key=_place) if last not in ended else []
+    if [_place(fact)[1] for fact in begun] != list(range(len(begun))):
+        begun = []  # one was lost: it begins anew
     return Coverage(
         known=known,
         glimpses=tuple(glimpses),

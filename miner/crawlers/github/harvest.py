@@ -67,6 +67,12 @@ def harvest(desk: Desk, subject: Subject, sights: Iterable[Sight]) -> Harvest:
     return made
 
 
+def named_on(desk: Desk, repository: Repository, sights: Iterable[Sight]) -> set[int]:
+    """Return the numbers that pull requests name, as far as their pages alone say."""
+    pulls = (parse_pull(_node(desk, repository, sight)) for sight in sights)
+    return {number for pull in pulls for number in named_numbers(pull, repository)}
+
+
 def _complete(desk: Desk, repository: Repository, sight: Sight, completion: Completion) -> tuple[int, ...]:
     """Complete what has to be for the links of a pull request, and return the numbers that its texts name."""
     node = _node(desk, repository, sight)

@@ -145,7 +145,8 @@ class Pull(Record):
         changed_files: as the forge counts them; `files` may hold fewer where it does not list them all.
         closing: the issues of `closingIssuesReferences`.
         references: what the numbers turned out to be that the texts name beside those, by number: an issue, "pull" for
-            a pull request, "gone" for nothing (404 or 410), "moved" for an issue that is in another repository now.
+            a pull request, "gone" for nothing (it never existed, was deleted, or was moved: GraphQL does not say where
+            to), "moved" for an issue that is in another repository now.
     """
 
     node_id: str

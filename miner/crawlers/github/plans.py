@@ -10,6 +10,8 @@ import math
 from datetime import datetime, timedelta
 from typing import Literal
 
+from pydantic import Field
+
 from miner.core.records import Record
 from miner.crawlers.github.coverage import OVERLAP, Coverage, Glimpse, Known
 from miner.crawlers.github.month import Month, stamp
@@ -42,7 +44,7 @@ class Plan(Record):
     to: datetime | None = None
     merged: int | None = None
     touched: int | None = None
-    points: dict[str, int] = {}  # noqa: RUF012 - records are frozen, and pydantic copies defaults
+    points: dict[str, int] = Field(default_factory=dict)
     why: str
     nothing: bool = False
 
@@ -138,8 +140,11 @@ def refreshing(held: Known, month: Month, glimpse: Glimpse, merged: int | None) 
 
 
 def estimate(count: int, size: int) -> int:
-    """Return how many to ask for, so that one page may do: points are counted by what a page could hold."""
-    return max(1, min(size, count + 2))
+    """Return how many to ask for, so that one page may do: points are counted by what a page could hold.
+
+    One more than there are shows that what follows is older.
+    """
+    return min(size, count + 1)
 
 
 def _floor(known: Coverage, month: Month) -> datetime:

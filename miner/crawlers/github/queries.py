@@ -17,11 +17,11 @@ PAGE_INFO = "pageInfo { endCursor hasNextPage }"
 # What a list holds in the page of pull requests. Two issues are as many as 99 of 100 pull requests close.
 FIRST = {
     "labels": 20,
-    "files": 50,
-    "commits": 50,
+    "files": 100,
+    "commits": 100,
     "closingIssuesReferences": 2,
     "comments": 50,
-    "userContentEdits": 5,
+    "userContentEdits": 20,
     "timelineItems": 10,
 }
 LIGHT = dict.fromkeys(FIRST, 1)
@@ -188,15 +188,27 @@ def identities(names: Iterable[str]) -> str:
 
 def issues(numbers: Iterable[int]) -> str:
     """Return a document that asks for many numbers of one repository (`$owner`, `$name`): `n12`, `n13` ..."""
+    return f"query issues($owner: String!, $name: String!) {{\n{_numbers('', numbers)}\n  {RATE}\n}}\n{_issue(FIRST)}"
+
+
+def issues_of(numbers: Iterable[Iterable[int]]) -> str:
+    """Return a document that asks for numbers of several repositories (`$owner0`, `$name0` ...): `p0`, `p1` ...
+
+    Each of them is what `issues` calls `repository`.
+    """
+    parts = [f"  p{i}: {_numbers(str(i), of_one).lstrip()}" for i, of_one in enumerate(numbers)]
+    variables = ", ".join(f"$owner{i}: String!, $name{i}: String!" for i in range(len(parts)))
+    listed = "\n".join(parts)
+    return f"query issuesOf({variables}) {{\n{listed}\n  {RATE}\n}}\n{_issue(FIRST)}"
+
+
+def _numbers(i: str, numbers: Iterable[int]) -> str:
     parts = "\n".join(
         f"    n{number}: issueOrPullRequest(number: {int(number)}) "
         "{ __typename ... on Issue { ...issue } ... on PullRequest { number url } }"
         for number in numbers
     )
-    return (
-        f"query issues($owner: String!, $name: String!) {{\n  repository(owner: $owner, name: $name) {{\n"
-        f"    databaseId nameWithOwner\n{parts}\n  }}\n  {RATE}\n}}\n{_issue(FIRST)}"
-    )
+    return f"  repository(owner: $owner{i}, name: $name{i}) {{\n    databaseId nameWithOwner\n{parts}\n  }}"
 
 
 def _more(on: str, field: str, inside: str, fragments: str = "", first: int = MORE_FIRST) -> str:

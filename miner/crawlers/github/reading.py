@@ -18,7 +18,7 @@ from miner.crawlers.github.pages import nonsense
 from miner.crawlers.github.plans import SEARCH_MOST, SEARCH_PARTS, Plan, estimate
 
 FRONT = 10
-"""So many are asked for when the front is read again."""
+"""So many are asked for where it is not known how many there are."""
 MOST_PASSES = 10
 _SMALLEST = timedelta(hours=1)
 
@@ -79,16 +79,23 @@ class Walk:
         self._front: datetime | None = None
         self._pages = 0
         self._read = 0
+        self._surprises = 0
         self._done = plan.nothing
 
     def ask(self, most: int) -> Ask | None:
         """Return the next page to ask for, of at most so many; None at the end."""
         return None if self._done else Ask(way="walk", after=self._after, size=self._size(most))
 
+    @property
+    def _left(self) -> int:
+        """How many more are expected, 0 where that is not known."""
+        return max(0, (self._touched or 0) - self._read) if self.passes == 0 else 0
+
     def _size(self, most: int) -> int:
-        if self.passes > 0 or self._touched is None:
-            return min(most, FRONT) if self._pages == 0 else most
-        return estimate(self._touched - self._read, most) if self._read < self._touched else most
+        """Ask for what is expected; where there is more than that, for little at first, since points are for room."""
+        if self._left > 0:
+            return estimate(self._left, most)
+        return min(most, FRONT) if self._surprises == 0 else most
 
     def feed(self, page: Page) -> None:
         """Take note of a page."""
@@ -96,7 +103,9 @@ class Walk:
             self._front = max(page.updates, default=None)
             self.to = max((at for at in (self.to, self._front) if at is not None), default=None)
         self._pages += 1
+        self._surprises += self._left == 0
         self._read += page.rows
+        self.missing += (page.rows - len(page.pulls)) if self.passes == 0 else 0
         if page.next is not None and page.next == self._after:
             raise nonsense("a page leads to itself")
         self._after = page.next
@@ -111,7 +120,7 @@ class Walk:
             self._done = self.bounded = True
         if self._front is not None:
             self._floor = self._front
-        self._after, self._pages = None, 0
+        self._after, self._pages, self._surprises = None, 0, 0
 
 
 class Search:
@@ -148,6 +157,7 @@ class Search:
             self._next_window([(part, True) for part in parts])
             return
         self._got += page.rows
+        self.missing += page.rows - len(page.pulls)
         self._after = page.next
         if page.next is not None:
             return

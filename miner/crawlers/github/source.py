@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import structlog
+
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError
 from miner.core.memo import Clock, KeyedLocks, Memo, utc_now
@@ -24,10 +26,11 @@ from miner.crawlers.git_repo import GitRepo
 from miner.crawlers.github.answers import Crawled, assemble, parse_repository
 from miner.crawlers.github.candidate import compute_pull_candidate
 from miner.crawlers.github.client import ForgeClient
+from miner.crawlers.github.completion import look_up_together
 from miner.crawlers.github.coverage import Coverage, coverage
 from miner.crawlers.github.filters import sampled
 from miner.crawlers.github.groups import groups_of
-from miner.crawlers.github.harvest import harvest, subject_from
+from miner.crawlers.github.harvest import harvest, named_on, subject_from
 from miner.crawlers.github.items import PullItem
 from miner.crawlers.github.model import Repository
 from miner.crawlers.github.month import Month
@@ -51,6 +54,7 @@ LOOK_UP = Producer(name="github.look_up")
 EXTRACT = Producer(name="github.extract")
 OPTOUT = Producer(name="github.optout")
 _ROUNDS = 4
+_log = structlog.get_logger()
 
 
 class GithubSource:
@@ -184,7 +188,9 @@ class GithubSource:
         if mine.repository_list is not None:
             names.extend(read_list(mine.repository_list))
         for query in mine.repository_search:
-            found, _ = search_repositories(query, self._month, self._forge, memo, self._blobs)
+            found, notes = search_repositories(query, self._month, self._forge, memo, self._blobs)
+            for note in notes:
+                _log.warning("repositories may be missing", seen=note)
             names.extend(name.lower() for name in found.values())
         return unique(names)
 
@@ -275,6 +281,11 @@ class GithubSource:
                         together.append((repository, want, known.next_walk))
             if len(together) > 1:
                 read_together(desk, together)
+                look_up_together(desk, [(repository, self._named(desk, repository)) for repository, *_ in together])
+
+    def _named(self, desk: Desk, repository: Repository) -> set[int]:
+        known = coverage(pages_of(desk, repository), ())
+        return named_on(desk, repository, known.merged_in(self._month))
 
     def _doubts(self, known: Coverage, memo: Memo, repository: Repository) -> tuple[str, ...]:
         """Return what could not be seen, or may still change."""
