@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from exporters.interface import FactNote, LeftOut, PublicItem, Published
 from exporters.publish import redact_settings
 from exporters.schema import SCHEMA_VERSION
-from exporters.text import json_bytes
+from exporters.text import json_bytes, record_hash
 from miner.core.errors import ReleaseError
 from miner.core.hashing import hash_of, sha256_bytes
 from miner.core.records import Decision, Finding, Record, Visibility
@@ -109,7 +109,7 @@ def seal(lock: ReleaseLock, content: Mapping[str, bytes]) -> ReleaseLock:
     """Return the lock with its content files and the hash of itself."""
     files = (LockedFile(path=path, sha256=sha256_bytes(data), size=len(data)) for path, data in sorted(content.items()))
     unsealed = lock.model_copy(update={"files": tuple(files), "seal": ""})
-    return unsealed.model_copy(update={"seal": hash_of(unsealed)})
+    return unsealed.model_copy(update={"seal": record_hash(unsealed)})
 
 
 def lock_bytes(lock: ReleaseLock) -> bytes:
@@ -150,7 +150,7 @@ def parse_lock(data: bytes, where: str) -> ReleaseLock:
         lock = ReleaseLock.model_validate_json(data)
     except ValidationError as error:
         raise ReleaseError(f"{damaged}: {_first(error)}") from error
-    if lock.seal != hash_of(lock.model_copy(update={"seal": ""})):
+    if lock.seal != record_hash(lock.model_copy(update={"seal": ""})):
         raise ReleaseError(f"{damaged}: its seal does not fit its content")
     return lock
 

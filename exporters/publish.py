@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -33,6 +34,7 @@ from miner.core.records import Decision, Evidence, Fact, Finding, State, Visibil
 
 SECRET_RULE = "secrets"  # noqa: S105 - the name of a rule
 _EXPORT = Reason.SECRET_FOUND.stage.value
+_SHARED = 4096
 _AUTHORED = ("candidate", "verdict")  # parts of a task that hold words of its authors, not of our machinery
 
 
@@ -109,7 +111,7 @@ def _bare(item: ReleaseItem) -> PublicItem:
     decision = item.decision
     if decision.state is State.ACCEPTED:
         decision = _rejected(decision, Reason.NOT_PUBLIC)
-    findings = tuple(finding.model_copy(update={"detail": "", "evidence": ()}) for finding in item.findings)
+    findings = tuple(map(_silent, item.findings))
     sentence = decision.code.meaning if decision.code else decision.state.value
     return PublicItem(
         source=item.source,
@@ -126,8 +128,7 @@ def _whole(item: ReleaseItem) -> PublicItem:
     content = {digest for fact in item.trail for digest in fact.blobs.values()}
     shaky = item.verdict.unstable if item.verdict else ()
     findings = (
-        f.model_copy(update={"detail": _steady(f.detail, shaky), "evidence": _references(f.evidence, content)})
-        for f in item.findings
+        _changed(f, detail=_steady(f.detail, shaky), evidence=_references(f.evidence, content)) for f in item.findings
     )
     decision = {
         "sentence": _steady(item.decision.sentence, shaky),
@@ -143,6 +144,23 @@ def _whole(item: ReleaseItem) -> PublicItem:
         month=item.month,
         task=_task(item) if item.decision.state is State.ACCEPTED else None,
     )
+
+
+@lru_cache(_SHARED)
+def _silent(finding: Finding) -> Finding:
+    return _changed(finding, detail="", evidence=())
+
+
+@lru_cache(_SHARED)
+def _without_secret(finding: Finding) -> Finding:
+    return _changed(finding, detail=_withheld(finding.detail), evidence=finding.evidence)
+
+
+def _changed(finding: Finding, *, detail: str, evidence: tuple[Evidence, ...]) -> Finding:
+    """Return a finding with other words; itself where they are the same: thousands of candidates share most of them."""
+    if finding.detail == detail and finding.evidence == evidence:
+        return finding
+    return finding.model_copy(update={"detail": detail, "evidence": evidence})
 
 
 def _steady(text: str, shaky: Iterable[str]) -> str:
@@ -196,7 +214,7 @@ def _without_secrets(item: PublicItem) -> PublicItem:
     return item.model_copy(
         update={
             "decision": decision.model_copy(update={"sentence": _withheld(decision.sentence)}),
-            "findings": tuple(f.model_copy(update={"detail": _withheld(f.detail)}) for f in findings),
+            "findings": tuple(map(_without_secret, findings)),
             "task": task,
         }
     )
@@ -217,7 +235,7 @@ def _secrets_of(task: Task) -> Iterator[str]:
 
 
 def _withheld(text: str) -> str:
-    kinds = find_secrets(text, ours=True)
+    kinds = find_secrets(text, ours=True) if text else ()
     return f"[withheld: looks like {', '.join(kinds)}]" if kinds else text
 
 

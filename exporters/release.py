@@ -20,7 +20,6 @@ from exporters.lock import (
     lock_bytes,
     lock_measurements,
     make_lock,
-    parse_lock,
     read_lock,
     seal,
 )
@@ -99,8 +98,10 @@ def rebuild(lock_path: Path, ledger: Ledger, blobs: BlobStore, loader: Loader, f
     return replace(release, same_measurements=same)
 
 
-def render(lock: ReleaseLock, items: Sequence[PublicItem], runs: Mapping[str, str]) -> dict[str, bytes]:
-    """Return all files of a release by relative path. A draft of a lock is sealed, a sealed one is checked.
+def render(
+    lock: ReleaseLock, items: Sequence[PublicItem], runs: Mapping[str, str]
+) -> tuple[ReleaseLock, dict[str, bytes]]:
+    """Return the sealed lock and all files by relative path. A draft of a lock is sealed, a sealed one is checked.
 
     Raises:
         ReleaseError: a sealed lock names other bytes than these.
@@ -109,7 +110,7 @@ def render(lock: ReleaseLock, items: Sequence[PublicItem], runs: Mapping[str, st
     sealed = seal(lock, content)
     if lock.seal and lock != sealed:
         raise _other_bytes(lock, sealed)
-    return {**content, LOCK: lock_bytes(sealed), **_measurements(items, runs)}
+    return sealed, {**content, LOCK: lock_bytes(sealed), **_measurements(items, runs)}
 
 
 def _content(lock: ReleaseLock, items: Sequence[PublicItem]) -> dict[str, bytes]:
@@ -131,15 +132,15 @@ def _measurements(items: Sequence[PublicItem], runs: Mapping[str, str]) -> dict[
 
 
 def _write(folder: Path, lock: ReleaseLock, items: Sequence[PublicItem], runs: Mapping[str, str]) -> Release:
-    files = render(lock, items, runs)
+    sealed, files = render(lock, items, runs)
     states = [item.decision.state for item in items]
     return Release(
         folder=folder,
-        lock=parse_lock(files[LOCK], LOCK),
+        lock=sealed,
         accepted=states.count(State.ACCEPTED),
         rejected=states.count(State.REJECTED),
         unmeasured=states.count(State.FAULTED) + states.count(State.PENDING),
-        left_out=sum(row.count for row in lock.left_out),
+        left_out=sum(row.count for row in sealed.left_out),
         changed=write_release(folder, files),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from exporters.interface import FactNote, PublicItem, Task
@@ -168,7 +169,9 @@ def _rejected_row(item: PublicItem) -> Row:
     }
 
 
+@lru_cache(4096)
 def _finding(finding: Finding) -> Row:
+    """Return a finding as it stands in rows; thousands of candidates share most of them."""
     return finding.model_dump(mode="json", exclude={"evidence"})
 
 

@@ -138,7 +138,7 @@ REJECTED = Table(
         Column("sentence", _TEXT, "The reason in words."),
         Column("detail", _TEXT, "Detail of the finding that decided; empty where there is none."),
         Column("final", _BOOL, "False while it rests on one answer of a network service only."),
-        Column("findings", _FINDINGS, "What every rule said, in order, with the measured value."),
+        Column("findings", _FINDINGS, "What each rule said that something was measured for, in order, with the value."),
         Column("facts", _TEXTS, "Ids of the facts that the decision rests on, in order of use."),
     ),
 )

@@ -15,7 +15,7 @@ from installers.requirements import Line, expand, loosen_pytest, merge, names
 from installers.selection import choose, without_plugins
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Recipe
-from miner.project.facts import read_project
+from miner.project.facts import project_folder, read_project
 from miner.project.model import Declared, Group, GroupKind, ProjectFacts
 from miner.project.pytest_config import PytestConfig, read_pytest_config
 from miner.project.versions import version_of
@@ -75,13 +75,6 @@ def describe(
         sources=_sources(facts, config, lines, build),
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def project_folder(paths: Sequence[str]) -> str:
-    """Return the folder of the project: the root, or the only folder right below it that holds one."""
-    declared = {posixpath.dirname(path) for path in paths if posixpath.basename(path) in ("pyproject.toml", "setup.py")}
-    below = [folder for folder in declared if folder and "/" not in folder and folder.isprintable()]
-    return below[0] if "" not in declared and len(below) == 1 else ""
 
 
 def _requirements(

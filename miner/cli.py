@@ -18,14 +18,19 @@ from pydantic import BaseModel
 from exporters.schema import schema_docs
 from installers.pythons import load_pythons
 from miner.core.blobs import BlobStore
-from miner.core.errors import EXIT_FAULTED, LedgerBusy, MachineError, SweMinerError
+from miner.core.errors import EXIT_CAPPED, EXIT_FAULTED, LedgerBusy, MachineError, SweMinerError
 from miner.core.generated import reasons_page
 from miner.core.ledger import Ledger
 from miner.core.records import legible
 from miner.core.settings import Settings, load_settings, run_flags
-from miner.jobs import audit, correction, monthly, release
+from miner.jobs import archive, audit, correction, monthly, release, snapshot
+from miner.jobs.funnel import Funnel, newest_intake
+from miner.jobs.funnel import discovery as count_discovery
 from miner.jobs.funnel import funnel as count_funnel
 from miner.jobs.render import checks_text, correction_text, count, decision_line, funnel_text, summary_text
+from miner.jobs.render_status import status_text
+from miner.jobs.status import running_since
+from miner.jobs.status import status as run_status
 from miner.sandbox import doctor as machine_doctor
 from validators.case import Reader
 
@@ -82,10 +87,36 @@ def run(
     try:
         summary = monthly.run(_settings(config, [*flags, *(overrides or ())]), quiet=as_json)
     except LedgerBusy:
-        _say({"running": True}, "already running: `swe-miner status` shows how far it is", as_json=as_json)
+        since = running_since(_settings(config, overrides))
+        text = f"already running{since}: `swe-miner status` shows how far it is"
+        _say({"running": True, "since": since.strip()}, text, as_json=as_json)
         return
     _say(summary, summary_text(summary), as_json=as_json)
-    raise typer.Exit(EXIT_FAULTED if summary.faulted else 0)
+    faulted = summary.faulted or summary.units_faulted
+    raise typer.Exit(EXIT_CAPPED if summary.capped else EXIT_FAULTED if faulted else 0)
+
+
+@app.command()
+def status(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
+    """Show how far the newest run is, what it spends, and the command to type next: one screen."""
+    options = [
+        *(("--config", str(config)) if config else ()),
+        *(part for one in overrides or () for part in ("-c", one)),
+    ]
+    found = run_status(_settings(config, overrides), options)
+    _say(found, status_text(found), as_json=as_json)
+
+
+@app.command("archive")
+def show_archive(
+    month: Annotated[str | None, typer.Option(help="Month of the merges, as 2025-05.")] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what GH Archive had of a month: hours, events, and the share of the true merges."""
+    found = archive.of_month(_settings(config, overrides), month)
+    _say(found, found.text(), as_json=as_json)
 
 
 @app.command()
@@ -114,12 +145,13 @@ def funnel(
     as_json: AsJson = False,
 ) -> None:
     """Show where candidates stopped, in counts that add up."""
-    decisions = audit.decisions(Ledger(_settings(config, overrides).paths.ledger, create=False))
+    ledger = Ledger(_settings(config, overrides).paths.ledger, create=False)
+    decisions = audit.decisions(ledger)
     if ids:
         _say(decisions, "\n".join(map(decision_line, decisions)), as_json=as_json)
         return
-    stages = count_funnel(decisions)
-    _say(stages, funnel_text(stages), as_json=as_json)
+    counted = Funnel(discovery=count_discovery(newest_intake(ledger), len(decisions)), stages=count_funnel(decisions))
+    _say(counted, funnel_text(counted.stages, counted.discovery), as_json=as_json)
 
 
 @app.command()
@@ -156,6 +188,20 @@ def remeasure(config: Config = None, overrides: Overrides = None, as_json: AsJso
     corrected = correction.remeasure(_settings(config, overrides), quiet=as_json)
     _say(corrected, correction_text(corrected), as_json=as_json)
     raise typer.Exit(EXIT_FAULTED if corrected.faulted else 0)
+
+
+@app.command("snapshot")
+def write_snapshot(
+    folder: Annotated[Path, typer.Argument(help="Becomes the snapshot; one that is there is replaced.")],
+    month: Annotated[str | None, typer.Option(help="Month of the merges, as 2025-05.")] = None,
+    not_public: Annotated[bool, typer.Option("--not-public", help="With what is private or held out, too.")] = False,
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write what was crawled of a month to a folder, from which it can be mined again with no network."""
+    made = snapshot.write(_settings(config, overrides), folder, month=month, not_public=not_public)
+    _say(made, snapshot.snapshot_text(made), as_json=as_json)
 
 
 @releases.command("rebuild")
@@ -205,7 +251,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character still gets the rest
             stream.reconfigure(errors="backslashreplace")
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
     try:
         _refuse_clash()
         app()

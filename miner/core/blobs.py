@@ -37,6 +37,7 @@ class BlobStore:
             self._fs, self._root = fsspec.core.url_to_fs(url)
             self._fs.makedirs(self._root, exist_ok=True)
             self._is_local = isinstance(self._fs, LocalFileSystem)
+            self._kept_folders: set[str] = set()
         except (OSError, ValueError, ImportError) as error:
             raise ConfigError(
                 f"blobs cannot be kept at {url}: {error}", next_step="choose another `paths.work` or `paths.blobs_url`"
@@ -86,8 +87,7 @@ class BlobStore:
                     os.fsync(file.fileno())
             self._fs.mv(part, path)
             if self._is_local:
-                _sync_folder(path.rsplit("/", 1)[0])
-                _sync_folder(self._root)
+                self._sync(path.rsplit("/", 1)[0])
         except OSError as error:
             if is_disk_full(error):
                 raise DiskFull(f"no space left while writing blob {digest}") from error
@@ -95,6 +95,13 @@ class BlobStore:
         finally:
             if self._fs.exists(part):
                 self._fs.rm(part)
+
+    def _sync(self, folder: str) -> None:
+        """Have the names in a folder on the disk, and, the first time, its own."""
+        _sync_folder(folder)
+        if folder not in self._kept_folders:
+            _sync_folder(self._root)
+            self._kept_folders.add(folder)
 
     def get(self, digest: str) -> bytes:
         """Return the bytes of a blob, checked against their digest.

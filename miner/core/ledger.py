@@ -8,9 +8,8 @@ from __future__ import annotations
 import fcntl
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import IO, Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -19,24 +18,34 @@ from sqlalchemy.exc import IntegrityError
 from miner.core import tables as t
 from miner.core.database import OTHER_FOLDER, file_of, ledger_faults, open_engine, prepare
 from miner.core.errors import LedgerBusy, LedgerError
-from miner.core.hashing import canonical_json, hash_of
+from miner.core.hashing import canonical_json
+from miner.core.ledger_rows import (
+    FIND,
+    FORGET,
+    INSERT_CANDIDATE,
+    INSERT_DECISION,
+    INSERT_FACT,
+    INSERT_FINDING,
+    UPDATE_CANDIDATE,
+    content_hash,
+    decision_of,
+    fact_id,
+    fact_of,
+    finding_of,
+    row_of_decision,
+    row_of_fact,
+    rows_of_findings,
+)
 from miner.core.memo import utc_now
 from miner.core.migrations import migrate
 from miner.core.reasons import Reason
-from miner.core.records import Decision, Evidence, Fact, FactKey, Finding, Intake, Seen, State, Visibility
+from miner.core.records import Decision, Fact, FactKey, Finding, Intake, Seen, Visibility
 from miner.core.settings import Settings
 
+__all__ = ["Ledger", "content_hash", "fact_id"]
+_AT_ONCE = 500
+"""Values in a query: databases bound the number of parameters."""
 _MOMENT_S = 0.02
-
-
-def fact_id(key: FactKey) -> str:
-    """Return the id of a fact: the hash of its key."""
-    return hash_of(key)
-
-
-def content_hash(fact: Fact) -> str:
-    """Return the hash of what a fact says, without its measurements."""
-    return hash_of({"key": fact.key, "outcome": fact.outcome, "payload": fact.payload, "blobs": fact.blobs})
 
 
 class Ledger:
@@ -101,20 +110,11 @@ class Ledger:
 
     def add(self, fact: Fact, run_id: str) -> None:
         """Insert a fact; the same key twice keeps the first."""
-        row = {
-            "fact_id": fact_id(fact.key),
-            **fact.key.model_dump(),
-            "observed_at": fact.observed_at.isoformat(),
-            "outcome": fact.outcome,
-            "network": fact.network,
-            "content_hash": content_hash(fact),
-            **{name: canonical_json(getattr(fact, name)) for name in ("payload", "blobs", "measures", "logs")},
-            "run_id": run_id,
-        }
+        row = row_of_fact(fact, run_id)
         with ledger_faults():
             try:
                 with self._engine.begin() as connection:
-                    connection.execute(t.facts.insert().values(**row))
+                    connection.execute(INSERT_FACT, row)
             except IntegrityError:
                 if self.get(row["fact_id"]) is None:
                     raise
@@ -126,13 +126,9 @@ class Ledger:
 
         Facts of earlier epochs stand as well: what a raised epoch made doubtful has a tombstone (law 1).
         """
-        names = ("kind", "subject", *(("input_hash",) if key.input_hash else ()), "producer")
-        same = (t.facts.c[name] == getattr(key, name) for name in names)
-        query = select(t.facts).where(*same, t.facts.c.epoch <= key.epoch)
-        if key.ordinal != -1:
-            query = query.where(t.facts.c.fact_id.not_in(select(t.tombstones.c.fact_id)))
-        order = (t.facts.c.epoch, t.facts.c.ordinal) if key.input_hash else (t.facts.c.observed_at, t.facts.c.fact_id)
-        return self._facts(query.order_by(*order))
+        statement = FIND[bool(key.input_hash), key.ordinal != -1]
+        names = ("kind", "subject", "producer", "epoch", *(("input_hash",) if key.input_hash else ()))
+        return self._facts(statement, {name: getattr(key, name) for name in names})
 
     def get(self, fact_id: str) -> Fact | None:
         """Return a fact by its id, tombstoned or not."""
@@ -146,19 +142,26 @@ class Ledger:
             select(t.facts).where(t.facts.c.subject == subject, alive).order_by(t.facts.c.observed_at, t.facts.c.kind)
         )
 
-    def _facts(self, query: Any) -> list[Fact]:
+    def get_all(self, fact_ids: Iterable[str]) -> dict[str, Fact]:
+        """Return those of these facts that are known, by id."""
+        return {
+            row.fact_id: fact_of(row)
+            for names in _parts(fact_ids)
+            for row in self.rows(select(t.facts).where(t.facts.c.fact_id.in_(names)))
+        }
+
+    def _facts(self, query: Any, values: Mapping[str, Any] | None = None) -> list[Fact]:
         with ledger_faults(), self._engine.connect() as connection:
-            return [_fact(row) for row in connection.execute(query)]
+            return [fact_of(row) for row in connection.execute(query, values)]
 
     def runs_of(self, fact_ids: Iterable[str]) -> dict[str, str]:
         """Return for each of these facts that is known the run that measured it."""
-        names = sorted(set(fact_ids))
-        found: dict[str, str] = {}
-        for start in range(0, len(names), 500):  # databases bound the number of parameters
-            wanted = t.facts.c.fact_id.in_(names[start : start + 500])
-            query = select(t.facts.c.fact_id, t.facts.c.run_id).where(wanted)
-            found |= {row.fact_id: row.run_id for row in self.rows(query)}
-        return found
+        columns = select(t.facts.c.fact_id, t.facts.c.run_id)
+        return {
+            row.fact_id: row.run_id
+            for names in _parts(fact_ids)
+            for row in self.rows(columns.where(t.facts.c.fact_id.in_(names)))
+        }
 
     def producers(self) -> list[str]:
         """Return the names of all that has measured a fact."""
@@ -206,7 +209,7 @@ class Ledger:
         """Return every fact that was taken out of use, with the reason given."""
         query = select(t.facts, t.tombstones.c.why).join(t.tombstones).order_by(t.facts.c.subject, t.facts.c.ordinal)
         with ledger_faults(), self._engine.connect() as connection:
-            return [(_fact(row), row.why) for row in connection.execute(query)]
+            return [(fact_of(row), row.why) for row in connection.execute(query)]
 
     # What was seen, and runs
 
@@ -233,25 +236,38 @@ class Ledger:
         The strictest visibility ever given stands, so that no run opens by its defaults what another one has closed;
         an `explicit` one, said of this very candidate, wins over what stands.
         """
+        listed = list(seen)
+        stood = {
+            name: Visibility(row.visibility) for name, row in self.candidates_of(one.instance_id for one in listed)
+        }
+        new: dict[str, dict[str, Any]] = {}
+        known: dict[str, dict[str, Any]] = {}
+        for one in listed:
+            name, visibility = one.instance_id, one.visibility
+            if name in stood and not one.explicit:
+                visibility = visibility.stricter(stood[name])
+            values = {**one.model_dump(include={"source", "month", "unit_id"}), "visibility": visibility.value}
+            values["origin"] = canonical_json(one.origin)
+            if name in stood and name not in new:
+                known[name] = {"of_candidate": name, **values}
+            else:
+                new[name] = {"instance_id": name, "first_run": run_id, **values}
+            stood[name] = visibility
         with ledger_faults(), self._engine.begin() as connection:
-            for one in seen:
-                known = t.candidates.c.instance_id == one.instance_id
-                stood = connection.execute(select(t.candidates.c.visibility).where(known)).scalar()
-                visibility = one.visibility
-                if stood is not None and not one.explicit:
-                    visibility = visibility.stricter(Visibility(stood))
-                values = one.model_dump(include={"source", "month", "unit_id"})
-                values |= {"origin": canonical_json(one.origin), "visibility": visibility.value}
-                if stood is None:
-                    new = t.candidates.insert().values(instance_id=one.instance_id, first_run=run_id, **values)
-                    connection.execute(new)
-                else:
-                    connection.execute(t.candidates.update().where(known).values(**values))
+            if new:
+                connection.execute(INSERT_CANDIDATE, list(new.values()))
+            if known:
+                connection.execute(UPDATE_CANDIDATE, list(known.values()))
+
+    def candidates_of(self, instance_ids: Iterable[str]) -> Iterator[tuple[str, Row[Any]]]:
+        """Yield (id, row) of those of these candidates that were ever seen."""
+        for names in _parts(instance_ids):
+            for row in self.rows(select(t.candidates).where(t.candidates.c.instance_id.in_(names))):
+                yield row.instance_id, row
 
     def candidate(self, instance_id: str) -> Row[Any] | None:
         """Return a candidate as it was seen, None if it never was."""
-        found = self.rows(select(t.candidates).where(t.candidates.c.instance_id == instance_id))
-        return found[0] if found else None
+        return dict(self.candidates_of([instance_id])).get(instance_id)
 
     def candidates(self) -> list[Row[Any]]:
         """Return all candidates ever seen, by id."""
@@ -303,30 +319,23 @@ class Ledger:
     # Findings and decisions
 
     def decide(self, run_id: str, policy_hash: str, decision: Decision, findings: Iterable[Finding]) -> None:
-        """Store a run's findings and decision on a candidate, in one transaction."""
-        key = {"run_id": run_id, "instance_id": decision.instance_id}
-        rows = [
-            {
-                **key,
-                "position": position,
-                **finding.model_dump(exclude={"evidence"}),
-                "evidence": canonical_json(list(finding.evidence)),
-            }
-            for position, finding in enumerate(findings)
-        ]
+        """Store a run's findings and decision on a candidate."""
+        self.decide_all(run_id, policy_hash, [(decision, tuple(findings))])
+
+    def decide_all(self, run_id: str, policy_hash: str, decided: Iterable[tuple[Decision, Sequence[Finding]]]) -> None:
+        """Store a run's decisions with their findings, in one transaction; the last one on a candidate stands."""
+        newest = {decision.instance_id: (decision, findings) for decision, findings in decided}
+        if not newest:
+            return
+        before = [{"of_run": run_id, "of_candidate": name} for name in newest]
+        rows = [row for name, (_, findings) in newest.items() for row in rows_of_findings(run_id, name, findings)]
         with ledger_faults(), self._engine.begin() as connection:
-            for table in (t.findings, t.decisions):
-                connection.execute(table.delete().where(*(table.c[name] == value for name, value in key.items())))
+            for statement in FORGET:
+                connection.execute(statement, before)
             if rows:
-                connection.execute(t.findings.insert(), rows)
+                connection.execute(INSERT_FINDING, rows)
             connection.execute(
-                t.decisions.insert().values(
-                    run_id=run_id,
-                    policy_hash=policy_hash,
-                    **decision.model_dump(exclude={"evidence", "trail"}),
-                    evidence=canonical_json(list(decision.evidence)),
-                    trail=canonical_json(list(decision.trail)),
-                )
+                INSERT_DECISION, [row_of_decision(run_id, policy_hash, decision) for decision, _ in newest.values()]
             )
 
     def decisions(self, run_id: str | None = None) -> list[Decision]:
@@ -335,20 +344,25 @@ class Ledger:
         if run_id is not None:
             query = query.where(t.decisions.c.run_id == run_id)
         newest = {row.instance_id: row for row in self.rows(query.order_by(t.runs.c.started_at))}
-        return [_decision(newest[name]) for name in sorted(newest)]
+        return [decision_of(newest[name]) for name in sorted(newest)]
 
     def findings_of(self, instance_id: str) -> list[Finding]:
         """Return the findings of the newest run that decided on a candidate, in order."""
-        newest = (
-            select(t.decisions.c.run_id)
-            .join(t.runs, t.runs.c.run_id == t.decisions.c.run_id)
-            .where(t.decisions.c.instance_id == instance_id)
-            .order_by(t.runs.c.started_at.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
-        query = select(t.findings).where(t.findings.c.instance_id == instance_id, t.findings.c.run_id == newest)
-        return [_finding(row) for row in self.rows(query.order_by(t.findings.c.position))]
+        return self.findings_of_all([instance_id]).get(instance_id, [])
+
+    def findings_of_all(self, instance_ids: Iterable[str]) -> dict[str, list[Finding]]:
+        """Return for each of these candidates the findings of the newest run that decided on it, in order."""
+        found: dict[str, list[Finding]] = {}
+        runs = t.decisions.join(t.runs, t.runs.c.run_id == t.decisions.c.run_id)
+        decided = select(t.decisions.c.instance_id, t.decisions.c.run_id).select_from(runs)
+        for names in _parts(instance_ids):
+            those = decided.where(t.decisions.c.instance_id.in_(names)).order_by(t.runs.c.started_at)
+            newest = {row.instance_id: row.run_id for row in self.rows(those)}
+            query = select(t.findings).where(t.findings.c.instance_id.in_(names)).order_by(t.findings.c.position)
+            for row in self.rows(query):
+                if newest.get(row.instance_id) == row.run_id:
+                    found.setdefault(row.instance_id, []).append(finding_of(row))
+        return found
 
     def rows(self, query: Any) -> list[Row[Any]]:
         """Return the rows of a query over `miner.core.tables`."""
@@ -372,27 +386,8 @@ def _lock(file: IO[str], how: int) -> bool:
     return False
 
 
-def _fact(row: Row[Any]) -> Fact:
-    return Fact(
-        key=FactKey(**{name: getattr(row, name) for name in FactKey.model_fields}),
-        observed_at=datetime.fromisoformat(row.observed_at),
-        outcome=row.outcome,
-        network=row.network,
-        **{name: json.loads(getattr(row, name)) for name in ("payload", "blobs", "measures", "logs")},
-    )
-
-
-def _evidence(text: str) -> tuple[Evidence, ...]:
-    return tuple(Evidence.model_validate(item) for item in json.loads(text))
-
-
-def _finding(row: Row[Any]) -> Finding:
-    names = Finding.model_fields.keys() - {"evidence"}
-    return Finding(**{name: getattr(row, name) for name in names}, evidence=_evidence(row.evidence))
-
-
-def _decision(row: Row[Any]) -> Decision:
-    names = Decision.model_fields.keys() - {"evidence", "state", "trail"}
-    values = {name: getattr(row, name) for name in names}
-    evidence, trail = _evidence(row.evidence), tuple(json.loads(row.trail))
-    return Decision(**values, state=State(row.state), evidence=evidence, trail=trail)
+def _parts(names: Iterable[str]) -> Iterator[list[str]]:
+    """Yield names in lists that one query takes."""
+    ordered = sorted(set(names))
+    for start in range(0, len(ordered), _AT_ONCE):
+        yield ordered[start : start + _AT_ONCE]

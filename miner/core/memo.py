@@ -33,6 +33,20 @@ class KeyedLocks:
             return self._locks.setdefault(name, threading.Lock())
 
 
+class Facts(list[Fact]):
+    """Facts, each once, in the order in which they were noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: set[FactKey] = set()
+
+    def note(self, fact: Fact) -> None:
+        """Add a fact unless it is there."""
+        if fact.key not in self._keys:
+            self._keys.add(fact.key)
+            self.append(fact)
+
+
 def utc_now() -> datetime:
     """Return the present time, aware, in UTC."""
     return datetime.now(UTC)
@@ -66,7 +80,7 @@ class Memo:
         self._recheck_after = recheck_after
         self._clock = clock
         self._locks = locks or KeyedLocks()
-        self.used: list[Fact] = []
+        self.used = Facts()
 
     def measure(
         self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any], run: Callable[[], Observation]
@@ -87,8 +101,7 @@ class Memo:
                 fact = known[-1]
             else:
                 fact = self._measure(key.model_copy(update={"ordinal": self._next_ordinal(key, known)}), run)
-        if all(one.key != fact.key for one in self.used):
-            self.used.append(fact)
+        self.used.note(fact)
         return fact
 
     def peek(self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any]) -> Fact | None:

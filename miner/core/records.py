@@ -24,6 +24,8 @@ def legible(text: str) -> str:
     Control characters, which a hostile log may aim at a terminal, and lone surrogates, which stand for bytes that are
     not UTF-8, become their escapes (`\x1b`, `\udcff`).
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _ILLEGIBLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -18,7 +18,10 @@ from miner.crawlers.interface import Rejection
 from miner.crawlers.links import find_links, repositories_of
 from miner.crawlers.releases import instance_id, sdists
 from miner.crawlers.split import Split, reject_split, split_change
+from miner.crawlers.tags import UNKNOWN
+from miner.project.facts import project_folder, read_project
 from miner.project.pytest_config import read_pytest_config
+from miner.project.versions import version_of
 
 Payload = Mapping[str, Any]
 
@@ -52,6 +55,22 @@ def checked_split(extracted: Payload, digests: Mapping[str, str], blobs: BlobSto
         return Rejection(reason=Reason.PATCH_NOT_FAITHFUL, detail=extracted["unfaithful"])
     split = split_of(extracted, digests, blobs)
     return reject_split(split, extracted["target_paths"]) or split
+
+
+def versions_of(extracted: Payload, digests: Mapping[str, str], blobs: BlobStore) -> tuple[str, str]:
+    """Return the versions of a project after and before a change: by its tags, else as its own files declare them."""
+    after, before = (
+        _version(extracted[version], blobs, digests[f"{side}_files"], extracted[f"{side}_paths"])
+        for version, side in (("version", "target"), ("base_version", "base"))
+    )
+    return after, before
+
+
+def _version(by_tags: str, blobs: BlobStore, declared: str, paths: Sequence[str]) -> str:
+    if by_tags != UNKNOWN:
+        return by_tags
+    said = read_project(declared_files(blobs, declared), paths, project_folder(paths)).version
+    return str(version_of(said) or UNKNOWN)
 
 
 def statement_of(pair: ReleasePair, digests: Mapping[str, str], blobs: BlobStore) -> Statement | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from miner.core.records import Legible, Record
@@ -17,7 +17,7 @@ from miner.crawlers.gharchive_events import MergeHint, merges
 from miner.crawlers.gharchive_hours import HourArchive, hours_of
 from miner.crawlers.gharchive_lines import Tally, inflate, whole_lines
 
-__all__ = ["Hints", "HourArchive", "HourReport", "MergeHint", "hours_of", "read_hour", "read_month"]
+__all__ = ["Hints", "HourArchive", "HourReport", "MergeHint", "hours_of", "read_hour"]
 
 HourState = Literal["read", "truncated", "empty", "unreadable", "missing"]
 
@@ -137,13 +137,18 @@ class Hints:
 
     def __init__(self, month: str) -> None:
         self.month = month
+        self._first = datetime.fromisoformat(f"{month}-01T00:00:00+00:00")
+        self._next = (self._first + timedelta(days=31)).replace(day=1)
         self._seen: dict[int, _Seen] = {}
 
     def add(self, hint: MergeHint) -> bool:
         """Take a hint in; return whether it is of this month."""
-        if f"{hint.merged_at.astimezone(UTC):%Y-%m}" != self.month:
+        if not self._first <= hint.merged_at < self._next:
             return False
-        self._seen.setdefault(hint.repository_id, _Seen()).add(hint)
+        seen = self._seen.get(hint.repository_id)
+        if seen is None:
+            seen = self._seen[hint.repository_id] = _Seen()
+        seen.add(hint)
         return True
 
     def __iter__(self) -> Iterator[RepositoryHint]:
@@ -161,22 +166,6 @@ class Hints:
             return {}
         seen.settle()
         return {item >> 32: datetime.fromtimestamp(item & 0xFFFFFFFF, UTC) for item in seen.packed}
-
-
-def read_month(archive: HourArchive, month: str) -> tuple[Hints, tuple[HourReport, ...]]:
-    """Read all hours of a month.
-
-    Raises:
-        InfrastructureFault: the archive does not answer as an archive does.
-    """
-    hints = Hints(month)
-    reports = []
-    for hour in hours_of(month):
-        reading = read_hour(archive, hour)
-        for hint in reading:
-            hints.add(hint)
-        reports.append(reading.report)
-    return hints, tuple(reports)
 
 
 def repositories_with_hints(hints: Hints, *, language: str | None = None) -> tuple[RepositoryHint, ...]:

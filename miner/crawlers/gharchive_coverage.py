@@ -14,8 +14,10 @@ from pydantic import Field
 from miner.core.records import Record
 from miner.crawlers.gharchive import Hints, HourReport, HourState
 
-Truth = Mapping[int, Mapping[int, datetime]]
-"""Repository id -> number of a merged pull request -> time of the merge, as the API says."""
+Merges = Mapping[int, datetime]
+"""Number of a merged pull request -> time of the merge."""
+Truth = Mapping[int, Merges]
+"""Repository id -> its merges, as the API says."""
 
 
 class DayCoverage(Record):
@@ -83,6 +85,15 @@ class Coverage(Record):
         return "\n".join(
             [*self._head(), "", "day         hours  events  merged    seen   share", *map(_line, self.days)]
         )
+
+    def line(self) -> str:
+        """Return one line on how much the archive had."""
+        whole = self.hours.get("read", 0)
+        said = f"GH Archive, {self.month}: {whole} of {sum(self.hours.values())} hours are there and whole"
+        if self.merged is None:
+            return f"{said}, with {self.merges} merged pull requests"
+        seen = f"{self.seen} of the {self.merged} merged pull requests that were crawled"
+        return f"{said}, with {seen} ({_percent(self.share)})"
 
     def _head(self) -> list[str]:
         states = ", ".join(f"{count} {state}" for state, count in self.hours.items())

@@ -46,7 +46,7 @@ _Id = Annotated[int, msgspec.Meta(gt=0, lt=1 << 48)]
 _Number = Annotated[int, msgspec.Meta(gt=0, lt=1 << 32)]
 
 
-class MergeHint(msgspec.Struct, frozen=True, gc=False):
+class MergeHint(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A pull request that an event says was merged; never truth.
 
     Attributes:

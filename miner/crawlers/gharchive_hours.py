@@ -12,9 +12,10 @@ import calendar
 import re
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from functools import partial
+from typing import IO, Any, TypeVar
 
 import fsspec
 import requests
@@ -36,15 +37,18 @@ from miner.core.index_access import without_login
 from miner.core.reasons import Reason
 from miner.crawlers.gharchive_lines import CHUNK
 
-_AGENT = "Mozilla/5.0 (compatible; swe-miner)"
+_HEADERS = {"User-Agent": "Mozilla/5.0 (compatible; swe-miner)", "Accept-Encoding": "identity"}
 _MAX_WAIT_S = 60.0
 _GONE = frozenset({404, 410})
+_NO_HEAD = frozenset({405, 501})
 _LOGIN = re.compile(r"//[^/@]*@")
 _WORTH_A_TRY = frozenset({408, 425, 429})
 _NEXT_STEP = (
     "check the network and `mine.archive`, then run the same command again; or fetch the hours into a folder and name"
     " that one: hours that are not there are only noted"
 )
+
+Answer = TypeVar("Answer")
 
 
 class _Transient(Exception):
@@ -100,6 +104,47 @@ class HourArchive:
         if isinstance(self._files, LocalFileSystem) and not self._files.isdir(self._root):
             raise ConfigError(f"mine.archive = {location!r} is no folder")
 
+    def sizes(self, hours: Iterable[str]) -> dict[str, int | None]:
+        """Return the sizes of the files of those hours that are there, in their order; None where nothing says it.
+
+        Raises:
+            InfrastructureFault: the archive does not answer as an archive does.
+        """
+        return self._asked(hours) if self._files is None else self._listed(hours)
+
+    def _listed(self, hours: Iterable[str]) -> dict[str, int | None]:
+        try:
+            found = self._files.ls(self._root, detail=True)
+        except FileNotFoundError:  # where folders are but parts of names
+            return {}
+        except OSError as error:
+            raise _fault(f"{self._root}: cannot be listed ({error})") from error
+        sizes = {entry["name"].rpartition("/")[2]: entry.get("size") for entry in found}
+        return {hour: sizes[f"{hour}.json.gz"] for hour in hours if f"{hour}.json.gz" in sizes}
+
+    def _asked(self, hours: Iterable[str]) -> dict[str, int | None]:
+        found: dict[str, int | None] = {}
+        with requests.Session() as session:
+            for hour in hours:
+                there, size = self._trying(partial(self._head, session), f"{self._root}/{hour}.json.gz")
+                if there:
+                    found[hour] = size
+        return found
+
+    def _head(self, session: requests.Session, url: str) -> tuple[bool, int | None]:
+        shown = without_login(url)[0]
+        try:
+            for method in ("HEAD", "GET"):  # of which nothing is read but what stands before the body
+                with session.request(
+                    method, url, stream=True, allow_redirects=True, headers=_HEADERS, timeout=self._timeout_s
+                ) as response:
+                    if response.status_code not in _NO_HEAD:
+                        break
+            size = response.headers.get("Content-Length", "")
+            return _is_there(response, shown), int(size) if size.isdecimal() else None
+        except requests.RequestException as error:
+            raise _Transient(_fault(f"{shown}: no answer ({type(error).__name__})")) from None
+
     @contextmanager
     def open(self, hour: str) -> Iterator[Iterator[bytes] | None]:
         """Give the bytes of an hour's file in chunks; None where there is no such file.
@@ -108,7 +153,7 @@ class HourArchive:
             InfrastructureFault: the archive does not answer as an archive does.
         """
         url = f"{self._root}/{hour}.json.gz"
-        file = self._open_file(url) if self._files is not None else self._downloaded(url)
+        file = self._open_file(url) if self._files is not None else self._trying(self._download, url)
         if file is None:
             yield None
             return
@@ -124,7 +169,7 @@ class HourArchive:
             raise _fault(f"{path}: cannot be opened ({error})") from error
         return file
 
-    def _downloaded(self, url: str) -> IO[bytes] | None:
+    def _trying(self, ask: Callable[[str], Answer], url: str) -> Answer:
         retrying = Retrying(
             sleep=sleep_using_event(self._stopped),
             stop=stop_any(stop_after_attempt(self._tries), stop_when_event_set(self._stopped)),
@@ -133,7 +178,7 @@ class HourArchive:
             reraise=True,
         )
         try:
-            return retrying(self._download, url)
+            return retrying(ask, url)
         except _Transient as error:
             raise error.fault from error
 
@@ -160,14 +205,9 @@ class HourArchive:
         return None
 
     def _copy(self, url: str, shown: str, file: IO[bytes]) -> bool:
-        headers = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
-        with requests.get(url, stream=True, headers=headers, timeout=self._timeout_s) as response:
-            status = response.status_code
-            if status in _GONE:
+        with requests.get(url, stream=True, headers=_HEADERS, timeout=self._timeout_s) as response:
+            if not _is_there(response, shown):
                 return False
-            if status != requests.codes.ok:
-                fault = _fault(f"{shown}: the archive answers with status {status}")
-                raise _Transient(fault) if status in _WORTH_A_TRY or status >= 500 else fault
             # as they are on the server: some of them call the file's own gzip the encoding of the answer
             for chunk in response.raw.stream(CHUNK, decode_content=False):
                 file.write(chunk)
@@ -177,6 +217,16 @@ class HourArchive:
             raise _Transient(_fault(f"{shown}: a page instead of an hour ({head!r})"))
         file.seek(0)
         return True
+
+
+def _is_there(response: requests.Response, shown: str) -> bool:
+    status = response.status_code
+    if status in _GONE:
+        return False
+    if status != requests.codes.ok:
+        fault = _fault(f"{shown}: the archive answers with status {status}")
+        raise _Transient(fault) if status in _WORTH_A_TRY or status >= 500 else fault
+    return True
 
 
 def _chunks(file: IO[bytes], url: str) -> Iterator[bytes]:

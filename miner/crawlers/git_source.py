@@ -22,7 +22,7 @@ from miner.core.memo import Memo
 from miner.core.reasons import Reason
 from miner.core.records import Candidate, Fact, Observation, Producer, Record, Visibility
 from miner.core.text import some
-from miner.crawlers.candidate import checked_split
+from miner.crawlers.candidate import checked_split, versions_of
 from miner.crawlers.git_repo import GitRepo
 from miner.crawlers.given import GivenPull, find_mirror, looked_for, read_pulls
 from miner.crawlers.interface import Found, Refused, Rejection, negative
@@ -89,6 +89,7 @@ class GitSource:
     name = "git"
     look_up_producer = LOOK_UP
     extract_producer = EXTRACT
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -197,12 +198,13 @@ class GitSource:
         if isinstance(split, Rejection):
             return split
         row = GivenPull.model_validate_json(blobs.get(looked_up.blobs["row"]))
+        version, base_version = versions_of(extracted.payload, extracted.blobs, blobs)
         return Candidate(
             instance_id=looked_up.key.subject,
             source="git",
             repo=row.repo,
-            version=extracted.payload["version"],
-            base_version=extracted.payload["base_version"],
+            version=version,
+            base_version=base_version,
             base_commit=extracted.payload["base_commit"],
             base_tree=extracted.payload["base_tree"],
             target_tree=extracted.payload["target_tree"],

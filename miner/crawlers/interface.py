@@ -107,6 +107,11 @@ class Source(Protocol[Made]):
     look_up_producer: Producer
     extract_producer: Producer
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the units as a whole, and of what they may lack: sentences; none before `units`."""
+        ...
+
     def units(self, memo: Memo, /) -> tuple[str, ...]:
         """Return what discovery is split into, in a fixed order."""
         ...

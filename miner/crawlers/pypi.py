@@ -55,6 +55,7 @@ class PypiSource:
     name = "pypi"
     look_up_producer = LOOK_UP
     extract_producer = EXTRACT
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self, pairs: Iterable[ReleasePair], index: IndexClient, blobs: BlobStore, repos: Path, limits: ArchiveLimits

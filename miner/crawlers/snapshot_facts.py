@@ -34,7 +34,7 @@ _MAX_WINDOW = 1 << 27
 _MAX_LINE = 256 << 20
 _AT_ONCE = 500
 _HEAD = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,15})\n")
-_OF_THE_SOURCE = re.compile(r"(?:crawl\.\w+|source\.look_up|source\.extract) github\.\w+")
+_OF_THE_SOURCE = re.compile(r"(?:crawl\.[\w-]+|source\.look_up|source\.extract) github\.[\w-]+")
 
 
 @dataclass(frozen=True)

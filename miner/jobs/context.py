@@ -6,7 +6,7 @@ import shutil
 import signal
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
 from types import FrameType
@@ -23,10 +23,11 @@ from miner.core.memo import Emit, KeyedLocks, Memo
 from miner.core.reasons import Reason
 from miner.core.records import Fact, FactKey, Seen
 from miner.core.settings import Settings
+from miner.crawlers.github.tokens_pool import Spending
 from miner.crawlers.index import IndexClient, index_hosts
 from miner.crawlers.interface import Item, Source
 from miner.jobs.machine import versions
-from miner.jobs.sources import means_of, open_source
+from miner.jobs.sources import means_of, open_source, settled
 from miner.sandbox import janitor
 from miner.sandbox.base_image import BaseImage, ensure_base_image, known_base_image
 from miner.sandbox.engine import connect
@@ -46,6 +47,7 @@ class Context:
         stop: set when the run is to end early.
         new_facts: ids of the facts that this run has measured.
         owner: on whose behalf it makes things in the engine.
+        spent: returns what was asked of the forge so far.
         ended: how a run is noted that came to its end.
     """
 
@@ -61,9 +63,9 @@ class Context:
         self.owner = janitor.owner_of(self.ledger.id, settings.paths.work)
         self._scratch = settings.paths.work / "scratch" / self.ledger.id
         self._index = IndexClient(settings.index, settings.paths.work / "downloads", stopped=self.stop)
-        means = means_of(settings, self._index, self.blobs, self.stop)
+        means = means_of(settings, self._index, self.blobs, self.stop, self.ledger)
         self.source = source or open_source(means)
-        self.spent = lambda: means.forge.spent
+        self.spent: Callable[[], Spending] = lambda: means.forge.spent
         self._closing = closing
         self._locks = KeyedLocks()
         self._client: docker.DockerClient | None = None
@@ -175,6 +177,7 @@ def open_context(settings: Settings, command: str, source: Source[Any] | None = 
         LedgerBusy: another run holds the ledger.
         Interrupted: a signal came; everything that was completed is kept.
     """
+    settings = settled(settings)
     with ExitStack() as closing:
         context = Context(settings, closing, source)
         closing.callback(context.ledger.close)

@@ -13,6 +13,7 @@ from miner.crawlers.interface import Source
 from miner.jobs.context import open_context
 from miner.jobs.monthly import mine_and_release
 from miner.jobs.summary import Correction, Remeasured
+from miner.jobs.watch import watching
 
 
 def invalidate(
@@ -52,9 +53,10 @@ def remeasure(settings: Settings, *, quiet: bool = False, source: Source[Any] | 
     Raises:
         SweMinerError: as of `miner.jobs.monthly.run`.
     """
-    with open_context(settings, "remeasure", source) as context:
+    command = "remeasure"
+    with open_context(settings, command, source) as context, watching(context, command, quiet=quiet) as watch:
         old = {_question(fact): fact for fact, _ in context.ledger.tombstoned()}
-        decisions, _ = mine_and_release(context, quiet=quiet)
+        decisions = mine_and_release(context, watch).decisions
         new = {_question(fact): fact for fact in map(context.ledger.get, sorted(context.new_facts)) if fact is not None}
         left = sum(not context.ledger.find(fact.key) for question, fact in old.items() if question not in new)
         pairs = [(old[question], new[question]) for question in sorted(old.keys() & new.keys())]

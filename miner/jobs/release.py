@@ -6,8 +6,10 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
+from sqlalchemy import Row
 
 from exporters import release as exporter
 from exporters.interface import ReleaseItem
@@ -27,6 +29,8 @@ from miner.core.settings import Settings
 from miner.sandbox.runner import suite_command
 from validators.case import Reader
 
+_AT_ONCE = 200
+
 
 def screen(ledger: Ledger, reader: Reader, decision: Decision, trail: Sequence[Fact]) -> tuple[Finding, ...]:
     """Return what the rules of the export stage say: they judge rows, so only what is accepted and public has one."""
@@ -43,13 +47,18 @@ def write(settings: Settings, ledger: Ledger, reader: Reader, decisions: Sequenc
     return exporter.build(items, settings, content_versions(), settings.paths.release, runs)
 
 
-def _items(ledger: Ledger, reader: Reader, decisions: Iterable[Decision]) -> Iterator[ReleaseItem]:
+def _items(ledger: Ledger, reader: Reader, decisions: Sequence[Decision]) -> Iterator[ReleaseItem]:
     """Yield one item after the other: whole items of a month do not fit into memory."""
     load = _Loader(ledger, reader)
-    for decision in decisions:
-        trail = [fact for fact in map(ledger.get, decision.trail) if fact is not None]
-        item = load(decision.instance_id, trail, decision)
-        yield item.model_copy(update={"findings": tuple(ledger.findings_of(decision.instance_id))})
+    for start in range(0, len(decisions), _AT_ONCE):
+        part = decisions[start : start + _AT_ONCE]
+        facts = ledger.get_all(name for decision in part for name in decision.trail)
+        findings = ledger.findings_of_all(decision.instance_id for decision in part)
+        load.expect(decision.instance_id for decision in part)
+        for decision in part:
+            trail = [facts[name] for name in decision.trail if name in facts]
+            item = load(decision.instance_id, trail, decision)
+            yield item.model_copy(update={"findings": tuple(findings.get(decision.instance_id, ()))})
 
 
 def rebuild(settings: Settings, lock: Path, folder: Path) -> Release:
@@ -77,10 +86,15 @@ class _Loader:
     def __init__(self, ledger: Ledger, reader: Reader) -> None:
         self._ledger = ledger
         self._reader = reader
+        self._expected: dict[str, Row[Any]] = {}
+
+    def expect(self, instance_ids: Iterable[str]) -> None:
+        """Look up what the ledger says of candidates that are asked for next."""
+        self._expected = dict(self._ledger.candidates_of(instance_ids))
 
     def __call__(self, instance_id: str, trail: Sequence[Fact], decision: Decision) -> ReleaseItem:
         """Return the item of a candidate; of one without a verdict nothing is computed: that may be what failed."""
-        seen = self._ledger.candidate(instance_id)
+        seen = self._expected.get(instance_id) or self._ledger.candidate(instance_id)
         if seen is None:
             raise ReleaseError(f"{instance_id} is not among the candidates of the ledger")
         item = ReleaseItem(

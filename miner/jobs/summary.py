@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from miner.core.records import Decision, Record
-from miner.jobs.funnel import FunnelStage
+from miner.core.records import Decision, Legible, Record
+from miner.jobs.caps import Spent
+from miner.jobs.estimate import Extrapolation
+from miner.jobs.funnel import DiscoveryCount, FunnelStage
 
 
 class Summary(Record):
     """A run in numbers.
 
     Attributes:
+        discovery: None where no month was mined.
         measured: facts that this run added.
         known: facts that the decisions rest on and that were there before.
-        release: folder of the release, as configured.
-        tasks: rows of the release.
+        release: folder of the release, as configured; "" where none was written.
+        tasks: candidates that were accepted.
+        spent: requests and points of the forge.
+        notes: sentences on what discovery as a whole could not see.
+        capped: which cap the run stopped at, "" if at none.
+        pilot: what all candidates would come to, of a pilot.
     """
 
     run_id: str
     decisions: tuple[Decision, ...]
+    discovery: DiscoveryCount | None = None
     funnel: tuple[FunnelStage, ...]
     measured: int
     known: int
@@ -25,6 +33,15 @@ class Summary(Record):
     seconds: float
     release: str
     tasks: int
+    spent: Spent = Spent()
+    notes: tuple[Legible, ...] = ()
+    capped: str = ""
+    pilot: Extrapolation | None = None
+
+    @property
+    def units_faulted(self) -> int:
+        """How many units of discovery met a fault."""
+        return sum(self.discovery.faulted.values()) if self.discovery else 0
 
 
 class Remeasured(Record):

@@ -103,6 +103,13 @@ def read_project(files: Mapping[str, bytes], paths: Sequence[str], folder: str =
     )
 
 
+def project_folder(paths: Sequence[str]) -> str:
+    """Return the folder of the project: the root, or the only folder right below it that holds one."""
+    declared = {posixpath.dirname(path) for path in paths if posixpath.basename(path) in ("pyproject.toml", "setup.py")}
+    below = [folder for folder in declared if folder and "/" not in folder and folder.isprintable()]
+    return below[0] if "" not in declared and len(below) == 1 else ""
+
+
 def _declarations(files: Mapping[str, bytes], folder: str) -> list[Declarations]:
     """Read all files, the one that wins first: pyproject.toml, arguments of setup(), setup.cfg, the others."""
     readers: list[tuple[str, Callable[[Mapping[str, bytes], str], Declarations]]] = [

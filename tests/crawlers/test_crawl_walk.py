@@ -109,11 +109,12 @@ def test_a_repeated_month_asks_nothing_then_only_whether_anything_changed(world:
     first = bench.crawl("octo/lib")
     assert bench.asked(lambda: bench.crawl("octo/lib")) == []
     bench.pass_time(hours=7)
-    assert bench.asked(lambda: bench.crawl("octo/lib")) == ["/api/v3/repos/octo/lib/pulls"]
+    assert bench.asked(lambda: bench.crawl("octo/lib")) == ["/api/v3/repos/octo/lib/pulls", "touched"]
     bench.pass_time(hours=7)
     bench.forge.log.clear()
     assert bench.crawl("octo/lib") == first
-    assert [entry.status for entry in bench.forge.log] == [304]
+    assert [(entry.status, entry.document) for entry in bench.forge.log] == [(304, ""), (200, "touched")]
+    assert bench.forge.log.points == 1
     assert bench.asked(lambda: bench.crawl("octo/lib")) == []
 
 
@@ -125,7 +126,7 @@ def test_what_changed_is_read_down_to_the_watermark(world: World, bench: Bench) 
     repo.edit(repo.pulls[min(truth(repo))], "Nothing is fixed", at="2025-06-08T13:00:00Z")
     bench.forge.log.clear()
     found = bench.crawl("octo/lib")["octo/lib"]
-    assert [entry.document for entry in bench.forge.log] == ["", "pulls"]
+    assert [entry.document for entry in bench.forge.log] == ["", "pulls", "touched"]
     assert bench.forge.log.of("pulls")[0].variables["first"] == 10
     item = next(item for item in found.items if item.number == min(truth(repo)))
     assert len(found.items) == 30, "the closing reference of the forge stands"
@@ -144,7 +145,8 @@ def test_the_next_month_begins_where_the_last_one_ended(world: World, bench: Ben
     assert found.unlinked == len(truth(repo, "2025-06")) == 2
     assert [entry.document for entry in bench.forge.log] == ["repositories", "pulls"]
     assert sum(fact.payload.get("rows", 0) for fact in bench.facts if fact.key.kind == "crawl.page") < 40
-    assert bench.asked(lambda: bench.crawl("octo/lib", month="2025-05")) == [], "the walk of June has refreshed May"
+    asked = bench.asked(lambda: bench.crawl("octo/lib", month="2025-05"))
+    assert asked == ["touched"], "the walk of June has refreshed May, but for its issues"
 
 
 def test_a_dormant_repository_costs_its_share_of_one_document(world: World, bench: Bench) -> None:
@@ -215,9 +217,10 @@ def test_a_pull_request_that_was_closed_unmerged_costs_one_small_page(world: Wor
     repo.pull("No", "", state="CLOSED", at="2025-06-08T15:00:00Z")
     bench.forge.log.clear()
     assert bench.crawl("octo/lib")["octo/lib"].merged == 20
-    assert [entry.document for entry in bench.forge.log] == ["", "pulls"]
+    assert [entry.document for entry in bench.forge.log] == ["", "pulls", "touched"]
     bench.pass_time(hours=7)
-    assert bench.asked(lambda: bench.crawl("octo/lib")) == ["/api/v3/repos/octo/lib/pulls"], "and then it is known"
+    asked = bench.asked(lambda: bench.crawl("octo/lib"))
+    assert asked == ["/api/v3/repos/octo/lib/pulls", "touched"], "and then it is known"
 
 
 def test_repositories_are_crawled_at_once_by_threads(world: World, bench: Bench) -> None:

@@ -19,7 +19,7 @@ from gharchive_maker import HOUR, plain, slim, write
 
 from miner.core.errors import ConfigError, InfrastructureFault
 from miner.core.reasons import Reason
-from miner.crawlers.gharchive import HourArchive, HourReport, hours_of, read_hour, read_month
+from miner.crawlers.gharchive import HourArchive, HourReport, hours_of, read_hour
 
 PACKED = gzip.compress(plain([slim(number) for number in range(1, 400)]))
 
@@ -31,6 +31,7 @@ class Server:
         self.hours: dict[str, bytes] = {}
         self.faults: list[str] = []
         self.headers: dict[str, str] = {}
+        self.knows_head = True
         self.requests: list[tuple[str, dict[str, str]]] = []
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
@@ -63,12 +64,20 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             else:
                 self.answer(200, data, server.headers, sent=len(data) // 2 if fault == "cut" else None)
 
+        def do_HEAD(self) -> None:
+            if server.knows_head:
+                self.do_GET()
+            else:
+                server.requests.append((self.path, dict(self.headers)))
+                self.answer(405, b"", {})
+
         def answer(self, status: int, data: bytes, headers: dict[str, str], sent: int | None = None) -> None:
             self.send_response(status)
             for key, value in {"Content-Length": str(len(data)), **headers}.items():
                 self.send_header(key, value)
             self.end_headers()
-            self.wfile.write(data[:sent])
+            if self.command != "HEAD":
+                self.wfile.write(data[:sent])
 
         def log_message(self, *args: Any) -> None:
             pass
@@ -234,13 +243,46 @@ def test_a_stopped_run_asks_no_more(server: Server) -> None:
     assert len(server.requests) == 1
 
 
-def test_a_month_of_which_three_hours_are_there(tmp_path: Path) -> None:
-    write(tmp_path, [slim(1), slim(2)], "2025-05-01-0")
-    write(tmp_path, [slim(2), slim(3, created_at="2025-06-01T00:00:01Z")], "2025-05-01-1")
-    write(tmp_path, b"<html>", "2025-05-31-23")
-    write(tmp_path, [slim(4)], "2025-05-01-02")
-    hints, reports = read_month(archive(str(tmp_path)), "2025-05")
-    assert sorted(hints.pulls(10)) == [1, 2]
-    assert [report.hour for report in reports] == list(hours_of("2025-05"))
-    states = [report.state for report in reports]
-    assert (states[:3], states[-1], states.count("missing")) == (["read", "read", "missing"], "unreadable", 741)
+HOURS = (HOUR, "2025-05-01-1", "2025-05-01-2")
+
+
+def test_sizes_in_a_folder(tmp_path: Path) -> None:
+    for hour in (HOURS[2], HOURS[0], "2025-06-01-0"):
+        write(tmp_path, PACKED, hour)
+    (tmp_path / f"{HOURS[1]}.json").touch()
+    assert list(archive(str(tmp_path)).sizes(HOURS).items()) == [(HOURS[0], len(PACKED)), (HOURS[2], len(PACKED))]
+
+
+def test_sizes_at_a_url_of_fsspec() -> None:
+    with fsspec.open(f"memory://sized/{HOUR}.json.gz", "wb") as file:
+        file.write(PACKED)
+    assert archive("memory://sized").sizes(HOURS) == {HOUR: len(PACKED)}
+    assert archive("memory://nothing").sizes(HOURS) == {}
+
+
+@pytest.mark.parametrize("knows_head", [True, False])
+def test_sizes_over_http_cost_no_body(server: Server, knows_head: bool) -> None:
+    server.knows_head = knows_head
+    server.hours[f"/{HOURS[2]}.json.gz"] = PACKED * 2
+    assert archive(server.url).sizes(HOURS) == {HOURS[0]: len(PACKED), HOURS[2]: 2 * len(PACKED)}
+    assert len(server.requests) == (3 if knows_head else 6)
+
+
+@pytest.mark.parametrize("fault", ["500", "429", "reset", "slow"])
+def test_a_size_is_asked_for_again(server: Server, fault: str) -> None:
+    server.faults = [fault]
+    assert archive(server.url).sizes([HOUR]) == {HOUR: len(PACKED)}
+
+
+@pytest.mark.parametrize("faults", [["403"], ["500"] * 3])
+def test_a_size_that_nobody_says_is_a_fault(server: Server, faults: list[str]) -> None:
+    server.faults = faults
+    with pytest.raises(InfrastructureFault) as caught:
+        archive(server.url).sizes([HOUR])
+    assert caught.value.reason is Reason.HOURS_UNREACHABLE
+    assert not server.faults
+
+
+def test_an_hour_without_a_size_is_there(server: Server) -> None:
+    server.headers = {"Content-Length": "", "Connection": "close"}
+    assert archive(server.url).sizes([HOUR]) == {HOUR: None}

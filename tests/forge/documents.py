@@ -12,6 +12,9 @@ MADE = {
     "repositories": (["octo/lib", "octo/app"],),
     "identities": (["octo/lib", "octo/app"],),
     "issues": ([1, 2, 3],),
+    "issues_of": ([[1, 2], [3]],),
+    "more_of": ([("PullRequest", "commits"), ("Issue", "timelineItems"), ("PullRequest", "closingIssuesReferences")],),
+    "touched": ([[1, 2], [3]],),
     "pages": (["walk", "search", "walk"],),
 }
 

@@ -19,7 +19,7 @@ _CHANGE = "This changes the {word}, as it was discussed.\n\n- the {word} takes a
 
 @dataclass(frozen=True)
 class Way:
-    """How a pull request is linked, or looks as if it were; `{issue}`, `{other}` (a pull request), `{word}` stand in it.
+    """How a pull request is linked, or looks as if it were. `{issue}`, `{other}` (a pull request) and more stand in it.
 
     Attributes:
         listed: the forge has the issue among its closing references.

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from installers.describe import LEGACY_BACKEND, describe, project_folder
+from installers.describe import LEGACY_BACKEND, describe
 from installers.interface import Refusal
 from installers.pythons import Python
 from miner.core.hashing import hash_of
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Recipe
+from miner.project.facts import project_folder
 
 PYTHONS = (
     Python(version="3.9", executable="/opt/3.9", released=date(2020, 10, 5), end_of_life=date(2025, 10, 31)),

@@ -17,7 +17,7 @@ from miner.core.memo import Emit, Memo
 from miner.core.records import Fact, Layer, Observation, Producer
 from miner.core.settings import Settings, base_packages
 from miner.jobs.context import Context
-from miner.jobs.monthly import mine
+from miner.jobs.mining import mine
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.base_tree import BUILDER
 from miner.sandbox.image_archive import ImageConfig

@@ -162,7 +162,7 @@ def test_candidate_that_was_never_seen_gets_the_nearest_ids(mined: Mined) -> Non
 
 
 def test_funnel_counts_every_candidate_ever_seen(mined: Mined) -> None:
-    first, *_, last = mined.json("funnel")
+    first, *_, last = mined.json("funnel")["stages"]
     assert (first["entered"], last["passed"]) == (6, 1)
     assert (first["rejected"], first["faulted"], first["pending"]) == ({"unknown-package": 1}, 1, 1)
     text = mined.call("funnel").stdout
@@ -183,7 +183,7 @@ def test_json_of_why_is_the_whole_account(name: str, mined: Mined) -> None:
 def test_json_of_every_other_verb_is_whole(mined: Mined) -> None:
     summary = Summary.model_validate(mined.json("run", code=12))
     assert {one.instance_id: one.state for one in summary.decisions}[IDS["good"]] is State.ACCEPTED
-    assert [FunnelStage.model_validate(stage).stage for stage in mined.json("funnel")] == list(STAGES)
+    assert [FunnelStage.model_validate(stage).stage for stage in mined.json("funnel")["stages"]] == list(STAGES)
     listed = [Decision.model_validate(one).instance_id for one in mined.json("funnel", "--ids")]
     assert listed == sorted(IDS.values())
     checks = {check.name: check for check in map(Check.model_validate, mined.json("doctor", code=11))}

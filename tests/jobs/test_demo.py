@@ -90,7 +90,7 @@ class TestDemo:
         assert len(sides[0] ^ sides[1]) == 4  # two ids, each with another time in it the second time
 
     def test_funnel_adds_up(self, demo: Demo) -> None:
-        stages = json.loads(demo.place.ask("funnel", "--json"))
+        stages = json.loads(demo.place.ask("funnel", "--json"))["stages"]
         assert stages[0]["entered"] == len(OUTCOMES)
         assert stages[-1]["passed"] == len(ACCEPTED)
         for stage, following in zip(stages, [*stages[1:], {"entered": len(ACCEPTED)}], strict=True):

@@ -98,12 +98,21 @@ def test_a_pair_given_twice_is_mined_once(call: Call, server: IndexServer, tmp_p
     assert [one["instance_id"] for one in json.loads(out)["decisions"]] == ["pypi__none-1.1"]
 
 
-def test_run_without_candidates_leaves_the_release_of_before(call: Call, server: IndexServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--source", "pypi"], "`pairs` is empty"),
+        (["--source", "github", "--month", "2025-05"], "no repository is named\nnext: set `mine.repositories`"),
+    ],
+)
+def test_run_without_candidates_leaves_the_release_of_before(
+    flags: list[str], said: str, call: Call, server: IndexServer, tmp_path: Path
+) -> None:
     call("run", *options(tmp_path, server, pair("none")))
     before = files(tmp_path / "out")
-    code, _, err = call("run", *options(tmp_path, server))
+    code, _, err = call("run", *options(tmp_path, server), *flags)
     assert code == 2
-    assert "`pairs` is empty" in err
+    assert said in err
     assert files(tmp_path / "out") == before
 
 
@@ -254,7 +263,7 @@ def test_lock_that_is_no_lock_is_a_release_error(call: Call, server: IndexServer
 def test_help_names_every_verb(call: Call) -> None:
     code, out, _ = call("--help")
     assert code == 0
-    for verb in ("run", "why", "funnel", "doctor", "invalidate", "remeasure", "release"):
+    for verb in ("run", "status", "why", "funnel", "doctor", "invalidate", "remeasure", "release"):
         assert f" {verb} " in out
 
 

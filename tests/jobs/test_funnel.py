@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from miner.core.reasons import Reason, Stage
-from miner.core.records import Decision, State
-from miner.jobs.funnel import STAGES, funnel
+from miner.core.records import Decision, Intake, State
+from miner.jobs.funnel import STAGES, discovery, funnel
 
 
 def stopped(state: State, stage: Stage, code: Reason | None) -> Decision:
@@ -68,3 +68,36 @@ def test_a_decision_at_a_stage_that_is_none_of_mining_is_refused_and_not_dropped
 
 def test_no_candidates_are_an_empty_funnel() -> None:
     assert {stage.entered for stage in funnel([])} == {0}
+
+
+REFUSALS = [reason for reason in Reason if reason.name.startswith("REPOSITORY_")]
+taken = st.builds(
+    lambda linked, unlinked: {"merged": linked + unlinked, "linked": linked, "unlinked": unlinked},
+    st.integers(0, 50),
+    st.integers(0, 500),
+)
+came_to = st.one_of(
+    taken,
+    st.builds(lambda code: {"refused": code}, st.sampled_from(REFUSALS)),
+    st.builds(lambda code: {"fault": code}, st.sampled_from(FAULTS)),
+)
+
+
+@given(st.lists(came_to, min_size=1), st.integers(0, 60), st.integers(0, 60))
+def test_discovery_adds_up_to_what_enters_the_funnel(units: list[dict[str, int]], entered: int, left: int) -> None:
+    intakes = [Intake.model_validate({"unit": f"o/r{n}", "month": "2025-05", **unit}) for n, unit in enumerate(units)]
+    found = discovery(intakes, entered, left)
+    assert found is not None
+    assert found.units == len(units) == found.taken + sum(found.refused.values()) + sum(found.faulted.values())
+    assert found.merged == found.linked + found.unlinked
+    assert found.linked + found.others == found.entered + found.left + found.twice
+    assert min(found.others, found.twice) == 0
+
+
+def test_release_pairs_have_no_discovery_to_count() -> None:
+    assert discovery([Intake(unit="pairs", merged=3, linked=3)], 3) is None
+
+
+def test_discovery_that_does_not_add_up_is_refused() -> None:
+    with pytest.raises(ValueError, match="3 pull requests were merged, 1 of them linked and 1 not"):
+        discovery([Intake(unit="o/r", month="2025-05", merged=3, linked=1, unlinked=1)], 1)

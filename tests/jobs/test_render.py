@@ -11,8 +11,13 @@ import pytest
 from miner.core.reasons import Reason, Stage
 from miner.core.records import Decision, Evidence, Finding, State
 from miner.jobs.audit import Account, Met, Seen, account_text
-from miner.jobs.funnel import funnel
+from miner.jobs.breakers import OpenBreaker
+from miner.jobs.caps import Spent
+from miner.jobs.estimate import Extrapolation, Interval, exactly
+from miner.jobs.funnel import DiscoveryCount, funnel
 from miner.jobs.render import checks_text, correction_text, decision_line, funnel_text, summary_text
+from miner.jobs.render_status import status_text
+from miner.jobs.status import Moved, StageStatus, Status, Yield
 from miner.jobs.summary import Correction, Remeasured, Summary
 from miner.sandbox.doctor import Check
 
@@ -97,7 +102,93 @@ CHANGES = (
     Remeasured(subject="pypi__good-2.0", kind="validate.after", old="ok", new="ok", same=True),
     Remeasured(subject="env-0123456789abcdef", kind="install.lock", old="lock-failed", new="ok", same=False),
 )
+DISCOVERY = DiscoveryCount(
+    units=5,
+    taken=2,
+    refused={"repository-fork": 2},
+    faulted={"forge-unreachable": 1},
+    merged=1200,
+    unlinked=1190,
+    linked=10,
+    entered=7,
+    left=2,
+    twice=1,
+)
+PILOT = Extrapolation(
+    units=5000,
+    units_seen=200,
+    candidates=Interval(estimate=30211, low=25000.4, high=35000),
+    sampled={"repositories with 1": (11, 260), "repositories with 2-4": (39, 948)},
+    seconds={"source": 1.21, "install": 42.0, "validate": 18.55},
+    tasks=Interval(estimate=1812.6, low=512, high=5676),
+    hours=Interval(estimate=250.42, low=199, high=330.25),
+    disk_gb=exactly(1234.5),
+    points=Interval(estimate=8123, low=7000, high=9000),
+    money=exactly(0),
+    assumptions=("intervals of 95 %", "200 of 5000 repositories were looked into: a seeded sample"),
+)
+MANY = tuple(
+    decision(f"many-{number}", State.REJECTED, Stage.SCREEN, Reason.NO_TEST_CHANGE, "none") for number in range(200)
+)
+BEGAN = datetime(2025, 6, 8, 2, 0, tzinfo=UTC)
+RUNNING = Status(
+    state="running",
+    next="swe-miner status --config monthly.toml",
+    heard_s=1.9,
+    run_id="0123456789abcdef",
+    command="run",
+    source="github",
+    month="2025-05",
+    began_at=BEGAN,
+    hours=5.25,
+    stages=(
+        StageStatus(stage="discover", done=5000, total=5000, per_hour=2400.4),
+        StageStatus(stage="mine", done=1204, total=30211, per_hour=240.8, eta_s=433_000),
+    ),
+    funnel=funnel(DECISIONS),
+    yields=(
+        Yield(month="2025-05", merged=61002, linked=12810, decided=1204, accepted=43),
+        Yield(month="2025-04", merged=99120, linked=20001, decided=20001, accepted=1711),
+    ),
+    moved=(Moved(code="no-test-path", share=0.232, before=0.2), Moved(code="lock-failed", share=0.01, before=0.0211)),
+    faults={"docker-error": 1, "index-unreachable": 3},
+    breakers=(
+        OpenBreaker(name="index", since=BEGAN, message="https://index.invalid/simple/pip/: no answer", suspects=12),
+    ),
+    spent=Spent(requests=812, points=2410, waited_s=61.2),
+    max_points=5000,
+    max_hours=12,
+)
+STOPPED = RUNNING.model_copy(
+    update={
+        "state": "capped",
+        "capped": "run.max_hours=5 is over",
+        "max_points": None,
+        "breakers": (),
+        "moved": (),
+        "faults": {},
+        "yields": RUNNING.yields[:1],
+        "stages": (StageStatus(stage="discover", done=12),),
+        "next": "swe-miner run --month 2025-05",
+    }
+)
 TEXTS = {
+    "status-running": status_text(RUNNING),
+    "status-capped": status_text(STOPPED),
+    "status-none": status_text(Status(state="none", next="swe-miner run")),
+    "funnel-of-a-month": funnel_text(SUMMARY.funnel, DISCOVERY),
+    "summary-of-a-month": summary_text(
+        SUMMARY.model_copy(
+            update={
+                "decisions": DECISIONS + MANY,
+                "funnel": funnel(DECISIONS + MANY),
+                "discovery": DISCOVERY,
+                "spent": Spent(requests=812, points=2410, waited_s=61.2),
+            }
+        )
+    ),
+    "summary-of-a-pilot": summary_text(SUMMARY.model_copy(update={"pilot": PILOT, "release": ""})),
+    "summary-at-a-cap": summary_text(SUMMARY.model_copy(update={"capped": "run.max_hours=5 is over", "release": ""})),
     "funnel": funnel_text(SUMMARY.funnel),
     "summary": summary_text(SUMMARY),
     "summary-without-faults": summary_text(SUMMARY.model_copy(update={"faulted": 0})),
@@ -117,6 +208,13 @@ def test_text_is_the_golden_file(name: str) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith("status")])
+def test_status_is_one_screen(name: str) -> None:
+    lines = TEXTS[name].splitlines()
+    assert len(lines) <= 32
+    assert max(map(len, lines)) <= 110
 
 
 def test_every_golden_file_is_of_a_text() -> None:

@@ -73,12 +73,14 @@ def options(folder: Path, server: IndexServer, *pairs: Pair, **changes: Any) -> 
 
 
 def _overrides(folder: Path, server: IndexServer, changes: Mapping[str, Any]) -> list[str]:
+    server.project("pip")  # by whose page it is seen whether an index is well
     values = {
         "paths.work": folder / "var",
         "paths.release": folder / "out",
         "index.url": server.url,
         "index.tries": 1,
         "index.timeout_s": 5.0,
+        "run.pause_max_s": 0,
         "docker.host": NOWHERE,
         "release.sources": '["pypi"]',
         **{key.replace("__", "."): value for key, value in changes.items()},

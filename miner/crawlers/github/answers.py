@@ -24,7 +24,7 @@ from miner.crawlers.github.model import (
     Pull,
     Repository,
 )
-from miner.crawlers.github.pages import DECODED, Node, listed, lists_of, nodes, nonsense
+from miner.crawlers.github.pages import DECODED, Node, lists_of, nodes, nonsense, pull_on
 
 Kind = TypeVar("Kind", bound=Record)
 Reference = Issue | Literal["pull", "gone", "moved"]
@@ -52,17 +52,18 @@ def assemble(looked_up: Fact, blobs: BlobStore) -> Crawled:
     number = int(looked_up.payload["coordinates"]["number"])
     digests = looked_up.blobs
     repository = parse_repository(DECODED.read(digests["repository"], blobs)["repository"])
-    page = listed(DECODED.read(digests["page"], blobs))
-    found = [
-        node for node in nodes(page) if node.get("number") == number and _id_of(node) in (None, repository.forge_id)
-    ]
-    if not found:
+    node = pull_on(blobs.get(digests["page"]), number, repository.forge_id)
+    if node is None:
         raise nonsense(f"the page of pull request {number} of {repository.full_name} does not hold it")
     more = [DECODED.read(digests[name], blobs) for name in _numbered(digests, "more-")]
     rest = rest_of(more)
-    pull = parse_pull(whole(found[0], rest))
-    looked = [DECODED.read(digests[name], blobs) for name in _numbered(digests, "issues-")]
-    return Crawled(repository=repository, pull=with_references(pull, repository, looked, rest))
+    pull = parse_pull(whole(node, rest))
+    looked, renewed = (
+        [DECODED.read(digests[name], blobs) for name in _numbered(digests, prefix)]
+        for prefix in ("issues-", "renewed-")
+    )
+    pull = with_references(pull, repository, looked, rest)
+    return Crawled(repository=repository, pull=as_renewed(pull, repository, renewed, rest))
 
 
 def with_references(pull: Pull, repository: Repository, looked: Iterable[Node], rest: Rest) -> Pull:
@@ -76,6 +77,25 @@ def with_references(pull: Pull, repository: Repository, looked: Iterable[Node], 
             if number in wanted:
                 references[number] = parse_reference(node, repository.forge_id, rest)
     return pull.model_copy(update={"references": references})
+
+
+def as_renewed(pull: Pull, repository: Repository, renewed: Iterable[Node], rest: Rest) -> Pull:
+    """Return a pull request with its issues as later answers have them; `renewed` are look-ups of issues."""
+    closing, references = pull.closing, dict(pull.references)
+    for answer in renewed:
+        for number, node in references_of(answer):
+            now = parse_reference(node, repository.forge_id, rest)
+            own = [one.number == number and one.repository_id == repository.forge_id for one in closing]
+            found = [_later(one, now) if is_it else one for one, is_it in zip(closing, own, strict=True)]
+            closing = tuple(one for one in found if isinstance(one, Issue))
+            if number in references or len(closing) < len(own):
+                references[number] = _later(references.get(number, now), now)
+    return pull.model_copy(update={"closing": closing, "references": references})
+
+
+def _later(known: Reference, now: Reference) -> Reference:
+    is_older = isinstance(known, Issue) and isinstance(now, Issue) and now.updated_at <= known.updated_at
+    return known if is_older else now
 
 
 def references_of(answer: Node) -> Iterator[tuple[int, Node | None]]:
@@ -285,11 +305,6 @@ def _record(kind: type[Kind], /, **fields: Any) -> Kind:
     except ValidationError as error:
         wrong = ", ".join(sorted({".".join(map(str, item["loc"])) for item in error.errors()}))
         raise nonsense(f"{kind.__name__} without a usable {wrong}") from error
-
-
-def _id_of(node: Node) -> int | None:
-    found = (node.get("repository") or {}).get("databaseId")
-    return None if found is None else int(found)
 
 
 def _numbered(names: Iterable[str], prefix: str) -> list[str]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from miner.core.blobs import BlobStore
 from miner.core.records import Candidate, Fact
-from miner.crawlers.candidate import checked_split
+from miner.crawlers.candidate import checked_split, versions_of
 from miner.crawlers.github.answers import assemble
 from miner.crawlers.github.linking import judge_links
 from miner.crawlers.github.statement import first_public_at, statement_of
@@ -36,12 +36,13 @@ def compute_pull_candidate(looked_up: Fact, extracted: Fact, blobs: BlobStore) -
     statement = statement_of(pull, judged.issues)
     patch = split.gold_patch.decode("utf-8", "surrogateescape")
     repo = looked_up.payload["origin"]["repo"]
+    version, base_version = versions_of(extracted.payload, extracted.blobs, blobs)
     return Candidate(
         instance_id=instance_id(repo, pull.number),
         source="github",
         repo=repo,
-        version=extracted.payload["version"],
-        base_version=extracted.payload["base_version"],
+        version=version,
+        base_version=base_version,
         base_commit=extracted.payload["base_commit"],
         base_tree=extracted.payload["base_tree"],
         target_tree=extracted.payload["target_tree"],

@@ -6,6 +6,7 @@ Of every pull request the lists are completed that say whether it closes an issu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,37 @@ OTHERS = ("labels", "files", "userContentEdits")
 MOST = 30
 """Lists are completed up to so many further pages: https://docs.github.com/en/rest/pulls/pulls#list-pull-requests-files
 lists at most 3,000 files."""
+
+
+@dataclass(frozen=True)
+class OpenList:
+    """A list of a node that is longer than what is known of it.
+
+    Attributes:
+        kind: type of the node.
+        node: its id.
+        version: when the node was touched last, as it was read.
+        after: cursor of what is known.
+    """
+
+    kind: str
+    node: str
+    version: str
+    name: str
+    after: str | None
+
+    @property
+    def inputs(self) -> dict[str, str | None]:
+        """What the fact that goes on with it depends on."""
+        return {"node": self.node, "list": self.name, "after": self.after, "updated_at": self.version}
+
+
+def open_lists(kind: str, node: Node, names: Iterable[str]) -> Iterator[OpenList]:
+    """Yield those lists of a node, as a page holds it, that are longer."""
+    for name, found in lists_of(node, names):
+        info = found.get("pageInfo") or {}
+        if info.get("hasNextPage"):
+            yield OpenList(kind, node["id"], node["updatedAt"], name, info.get("endCursor"))
 
 
 class Completion:
@@ -66,28 +98,71 @@ class Completion:
                 info, pages = fact.payload["pageInfo"], pages + 1
 
     def _more(self, kind: str, node: Node, name: str, after: str | None) -> Fact:
-        inputs = {"node": node["id"], "list": name, "after": after, "updated_at": node["updatedAt"]}
-        run = partial(_more, self._desk, kind, node["id"], name, after)
-        return self._desk.memo.measure(MORE, "crawl.more", self._subject, inputs, run)
+        wanted = OpenList(kind, node["id"], node["updatedAt"], name, after)
+        run = partial(_more, self._desk, wanted)
+        return self._desk.memo.measure(MORE, "crawl.more", self._subject, wanted.inputs, run)
 
 
-def _more(desk: Desk, kind: str, node_id: str, name: str, after: str | None) -> Observation:
-    first = queries.MORE_ISSUES if name == "closingIssuesReferences" else queries.MORE_FIRST
+def _more(desk: Desk, wanted: OpenList) -> Observation:
+    first = _first(wanted.name)
     while True:
         try:
-            reply = desk.forge.graphql(queries.MORE[kind, name], {"id": node_id, "after": after, "first": first})
+            variables = {"id": wanted.node, "after": wanted.after, "first": first}
+            reply = desk.forge.graphql(queries.MORE[wanted.kind, wanted.name], variables)
             break
         except HeavyPage:
             if first == 1:
                 raise
             first //= 2
-    found: dict[str, Any] = (reply.data.get("node") or {}).get(name) or {}
+    costs = {"points": reply.points, "requests": reply.requests, "size": first}
+    return _gone_on(desk, wanted, reply.data.get("node"), reply.raw, costs)
+
+
+def _gone_on(desk: Desk, wanted: OpenList, node: Node | None, raw: bytes, costs: Mapping[str, float]) -> Observation:
+    found: dict[str, Any] = (node or {}).get(wanted.name) or {}
+    payload = {"node": wanted.node, "list": wanted.name, "after": wanted.after}
     return Observation(
-        payload={"node": node_id, "list": name, "after": after, "pageInfo": found.get("pageInfo") or {}},
-        blobs={"more": desk.blobs.put(reply.raw)},
-        measures={"points": reply.points, "requests": reply.requests, "size": first},
+        payload={**payload, "pageInfo": found.get("pageInfo") or {}},
+        blobs={"more": desk.blobs.put(raw)},
+        measures=dict(costs),
         network=True,
     )
+
+
+def _first(name: str) -> int:
+    """Return how many to ask for of a list that is gone on with."""
+    return queries.MORE_ISSUES if name == "closingIssuesReferences" else queries.MORE_FIRST
+
+
+def complete_together(desk: Desk, wanted: Iterable[tuple[Repository, Iterable[OpenList]]]) -> None:
+    """Go on with lists of several repositories by few documents, for `Completion` to find them known.
+
+    Lists that are longer than that, and those of a document that is too heavy, are left to `Completion`.
+    """
+    every = dict.fromkeys((subject_of(repository.forge_id), one) for repository, lists in wanted for one in lists)
+    unknown = [
+        (subject, one) for subject, one in every if desk.memo.peek(MORE, "crawl.more", subject, one.inputs) is None
+    ]
+    for start in range(0, len(unknown), queries.LISTS_AT_ONCE):
+        part = unknown[start : start + queries.LISTS_AT_ONCE]
+        if len(part) > 1:
+            _complete_together(desk, part)
+
+
+def _complete_together(desk: Desk, wanted: Sequence[tuple[str, OpenList]]) -> None:
+    variables: dict[str, Any] = {}
+    for i, (_, one) in enumerate(wanted):
+        variables |= {f"id{i}": one.node, f"after{i}": one.after, f"first{i}": _first(one.name)}
+    try:
+        reply = desk.forge.graphql(queries.more_of((one.kind, one.name) for _, one in wanted), variables)
+    except HeavyPage:
+        return
+    costs = {"points": reply.points / len(wanted), "requests": reply.requests / len(wanted)}
+    for i, (subject, one) in enumerate(wanted):
+        node = reply.data.get(f"p{i}")
+        raw = canonical_json({"data": {"node": node}}).encode()
+        run = partial(_gone_on, desk, one, node, raw, {**costs, "size": _first(one.name)})
+        desk.memo.measure(MORE, "crawl.more", subject, one.inputs, run)
 
 
 def closing_nodes(node: Node, rest: Rest) -> Iterator[Node]:
@@ -110,17 +185,25 @@ def look_up(desk: Desk, repository: Repository, numbers: Iterable[int]) -> dict[
 
 
 def look_up_together(desk: Desk, wanted: Iterable[tuple[Repository, Iterable[int]]]) -> None:
-    """Ask for numbers of several repositories by one document, for `look_up` to find them known.
+    """Ask for numbers of several repositories by few documents, for `look_up` to find them known.
 
-    What does not fit into it is left to `look_up`, and all of them where they are too heavy.
+    Those of a document that is too heavy are left to `look_up`.
     """
-    chosen: list[tuple[Repository, list[int]]] = []
+    part: list[tuple[Repository, list[int]]] = []
     left = queries.ISSUES_AT_ONCE
     for repository, numbers in wanted:
         missing = sorted(set(numbers) - _looked_up(desk, repository).keys())
-        if 0 < len(missing) <= left:
-            chosen.append((repository, missing))
-            left -= len(missing)
+        if not 0 < len(missing) <= queries.ISSUES_AT_ONCE:
+            continue
+        if len(missing) > left:
+            _look_up_together(desk, part)
+            part, left = [], queries.ISSUES_AT_ONCE
+        part.append((repository, missing))
+        left -= len(missing)
+    _look_up_together(desk, part)
+
+
+def _look_up_together(desk: Desk, chosen: Sequence[tuple[Repository, list[int]]]) -> None:
     if len(chosen) < 2:
         return
     variables: dict[str, str] = {}
@@ -135,13 +218,9 @@ def look_up_together(desk: Desk, wanted: Iterable[tuple[Repository, Iterable[int
         part = reply.data.get(f"p{i}") or {}
         if part.get("databaseId") == repository.forge_id:
             raw = canonical_json({"data": {"repository": part}}).encode()
-            desk.memo.measure(
-                ISSUES,
-                "crawl.issues",
-                subject_of(repository.forge_id),
-                {"numbers": numbers},
-                partial(_answered, desk, numbers, raw, costs),
-            )
+            subject, inputs = subject_of(repository.forge_id), {"numbers": numbers}
+            run = partial(_answered, desk, numbers, raw, costs)
+            desk.memo.measure(ISSUES, "crawl.issues", subject, inputs, run)
 
 
 def _looked_up(desk: Desk, repository: Repository) -> dict[int, str]:

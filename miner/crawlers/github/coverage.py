@@ -26,6 +26,7 @@ class Sight(NamedTuple):
     Attributes:
         at: walk and page, in the order in which they were read.
         page: digest of the page.
+        seen_at: our time of that.
     """
 
     number: int
@@ -33,6 +34,7 @@ class Sight(NamedTuple):
     merged_at: datetime
     at: tuple[int, int]
     page: str
+    seen_at: datetime
 
 
 class Known(Record):
@@ -148,7 +150,7 @@ def newest_sights(pages: Iterable[Fact]) -> dict[int, Sight]:
 def sights_of(page: Fact) -> Iterable[Sight]:
     """Yield the pull requests of a page."""
     for number, updated, merged in page.payload["pulls"]:
-        yield Sight(number, moment(updated), moment(merged), _place(page), page.blobs["page"])
+        yield Sight(number, moment(updated), moment(merged), _place(page), page.blobs["page"], page.observed_at)
 
 
 def _place(page: Fact) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Repositories whose first pages are read by one document: pure."""
+"""Repositories that are asked for by one document: pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 MOST = 10
 """Repositories in a document: each is a list, or a search, of its own for the forge."""
+NEIGHBOURS = 25
+"""Repositories whose issues are looked after together: what one of them has is little of what a document takes."""
 
 
 def groups_of(sizes: Iterable[tuple[str, int]], page: int) -> dict[str, tuple[str, ...]]:
@@ -32,3 +34,10 @@ def groups_of(sizes: Iterable[tuple[str, int]], page: int) -> dict[str, tuple[st
             open_.append((left - size, group))
     groups = [*full, *(group for _, group in open_)]
     return {name: tuple(group) for group in groups if len(group) > 1 for name in group}
+
+
+def neighbours(names: Iterable[str], most: int = NEIGHBOURS) -> dict[str, tuple[str, ...]]:
+    """Return for each repository those whose issues are looked after by the same document, itself included."""
+    listed = tuple(names)
+    groups = (listed[start : start + most] for start in range(0, len(listed), most))
+    return {name: group for group in groups for name in group}

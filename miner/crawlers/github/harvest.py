@@ -5,18 +5,30 @@ Pull requests are read page by page, so that no more than a page is held; what w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from miner.core.records import Fact
-from miner.crawlers.github.answers import Crawled, parse_pull, whole, with_references
-from miner.crawlers.github.completion import LINKING, OTHERS, Completion, closing_nodes, look_up, referenced
+from miner.crawlers.github.answers import ISSUE_LISTS, Crawled, as_renewed, parse_pull, whole, with_references
+from miner.crawlers.github.completion import (
+    LINKING,
+    OTHERS,
+    Completion,
+    OpenList,
+    closing_nodes,
+    complete_together,
+    look_up,
+    open_lists,
+    referenced,
+)
 from miner.crawlers.github.coverage import Sight
 from miner.crawlers.github.items import PullItem, coordinates_of
+from miner.crawlers.github.keywords import may_close
 from miner.crawlers.github.linking import closing_links, named_numbers
 from miner.crawlers.github.model import Repository
 from miner.crawlers.github.month import Month
 from miner.crawlers.github.pages import DECODED, Node, listed, nodes, nonsense
+from miner.crawlers.github.renewal import Renewals, Versions, renewals_of
 from miner.crawlers.github.walk import Desk
 
 
@@ -53,27 +65,81 @@ def harvest(desk: Desk, subject: Subject, sights: Iterable[Sight]) -> Harvest:
     """Return the items that pull requests make, by number, and how many have no link at all."""
     made = Harvest()
     waiting: list[tuple[Sight, Completion, tuple[int, ...]]] = []
-    for sight in sorted(sights, key=lambda sight: (sight.at, sight.number)):
+    renewals = renewals_of(desk, subject.repository)
+    sights = _page_by_page(sights)
+    complete_together(desk, [(subject.repository, missing_on(desk, subject.repository, sights).lists)])
+    for sight in sights:
         completion = Completion(desk, subject.repository)
-        named = _complete(desk, subject.repository, sight, completion)
+        named = _complete(desk, subject.repository, sight, completion, renewals)
         if named:
             waiting.append((sight, completion, named))
         else:
-            _add(made, desk, subject, sight, completion, {})
+            _add(made, desk, subject, sight, completion, {}, renewals)
     answers = look_up(desk, subject.repository, {number for *_, named in waiting for number in named})
     for sight, completion, named in waiting:
-        _add(made, desk, subject, sight, completion, {number: answers[number] for number in named})
+        _add(made, desk, subject, sight, completion, {number: answers[number] for number in named}, renewals)
     made.items.sort(key=lambda item: item.number)
     return made
 
 
-def named_on(desk: Desk, repository: Repository, sights: Iterable[Sight]) -> set[int]:
-    """Return the numbers that pull requests name, as far as their pages alone say."""
-    pulls = (parse_pull(_node(desk, repository, sight)) for sight in sights)
-    return {number for pull in pulls for number in named_numbers(pull, repository)}
+def linked(desk: Desk, repository: Repository, sights: Iterable[Sight]) -> Versions:
+    """Return the issues of a repository that pull requests close or name, in the oldest versions that one rests on."""
+    versions: Versions = {}
+    named: set[int] = set()
+    renewals = renewals_of(desk, repository)
+
+    def note(issue: Node) -> None:
+        versions[issue["number"]] = min(versions.get(issue["number"]) or issue["updatedAt"], issue["updatedAt"])
+
+    for sight in _page_by_page(sights):
+        completion = Completion(desk, repository)
+        named.update(_complete(desk, repository, sight, completion, renewals))
+        for issue in _closing(_node(desk, repository, sight), repository, completion):
+            note(issue)
+    for number, digest in look_up(desk, repository, named).items():
+        if (found := referenced(desk, digest, number)) is not None:
+            note(found)
+    return {number: renewals.version(number, at) for number, at in versions.items()}
 
 
-def _complete(desk: Desk, repository: Repository, sight: Sight, completion: Completion) -> tuple[int, ...]:
+@dataclass
+class Missing:
+    """What pages leave out, as far as they say so themselves: numbers that are named, and lists that are longer."""
+
+    numbers: set[int] = field(default_factory=set)
+    lists: list[OpenList] = field(default_factory=list)
+
+
+def missing_on(desk: Desk, repository: Repository, sights: Iterable[Sight]) -> Missing:
+    """Return what will have to be asked for about pull requests beside their pages."""
+    missing = Missing()
+    for sight in _page_by_page(sights):
+        node = _node(desk, repository, sight)
+        issues = list(nodes(node.get("closingIssuesReferences")))
+        named = named_numbers(parse_pull(node), repository) if any(map(may_close, _texts(node))) else ()
+        missing.numbers.update(named)
+        missing.lists.extend(open_lists("PullRequest", node, LINKING))
+        if issues or named:
+            missing.lists.extend(open_lists("PullRequest", node, OTHERS))
+            missing.lists.extend(one for issue in issues for one in open_lists("Issue", issue, ISSUE_LISTS))
+    return missing
+
+
+def _texts(node: Node) -> Iterator[str]:
+    """Yield the texts that may name issues."""
+    yield from (node.get("title") or "", node.get("body") or "")
+    yield (node.get("mergeCommit") or {}).get("message") or ""
+    for one in nodes(node.get("commits")):
+        yield (one.get("commit") or {}).get("message") or ""
+
+
+def _page_by_page(sights: Iterable[Sight]) -> list[Sight]:
+    return sorted(sights, key=lambda sight: (sight.at, sight.number))
+
+
+def _complete(
+    desk: Desk, repository: Repository, sight: Sight, completion: Completion, renewals: Renewals
+) -> tuple[int, ...]:
     """Complete what has to be for the links of a pull request, and return the numbers that its texts name."""
     node = _node(desk, repository, sight)
     completion.pull(node, LINKING)
@@ -83,22 +149,41 @@ def _complete(desk: Desk, repository: Repository, sight: Sight, completion: Comp
     if issues or named:
         completion.pull(node, OTHERS)
         for issue in issues:
-            completion.issue(issue)
+            now = renewals.now(issue) if _is_of(issue, repository) else issue
+            if now is not None:
+                completion.issue(now)
     return named
 
 
+def _closing(node: Node, repository: Repository, completion: Completion) -> list[Node]:
+    """Return the issues of the repository itself that the forge lists as closed."""
+    return [issue for issue in closing_nodes(node, completion.rest) if _is_of(issue, repository)]
+
+
+def _is_of(issue: Node, repository: Repository) -> bool:
+    return (issue.get("repository") or {}).get("databaseId") == repository.forge_id
+
+
 def _add(
-    made: Harvest, desk: Desk, subject: Subject, sight: Sight, completion: Completion, answers: dict[int, str]
+    made: Harvest,
+    desk: Desk,
+    subject: Subject,
+    sight: Sight,
+    completion: Completion,
+    answers: dict[int, str],
+    renewals: Renewals,
 ) -> None:
     """Add a pull request: as an item where it has a link of any kind."""
-    repository = subject.repository
-    for number, digest in answers.items():
-        issue = referenced(desk, digest, number)
-        if issue is not None:
-            completion.issue(issue)
+    repository, node = subject.repository, _node(desk, subject.repository, sight)
+    named = [issue for number, digest in answers.items() if (issue := referenced(desk, digest, number)) is not None]
+    for issue in named:
+        if (now := renewals.now(issue)) is not None:
+            completion.issue(now)
+    renewed = renewals.digests([*_closing(node, repository, completion), *named])
     rest, looked = completion.rest, sorted(set(answers.values()))
-    pull = parse_pull(whole(_node(desk, repository, sight), rest))
+    pull = parse_pull(whole(node, rest))
     pull = with_references(pull, repository, [DECODED.read(digest, desk.blobs) for digest in looked], rest)
+    pull = as_renewed(pull, repository, [DECODED.read(digest, desk.blobs) for digest in renewed], rest)
     made.notes.extend(completion.notes)
     if not closing_links(Crawled(repository=repository, pull=pull)):
         made.unlinked += 1
@@ -116,6 +201,7 @@ def _add(
                 "page": sight.page,
                 **{f"more-{i}": digest for i, digest in enumerate(completion.digests)},
                 **{f"issues-{i}": digest for i, digest in enumerate(looked)},
+                **{f"renewed-{i}": digest for i, digest in enumerate(renewed)},
             },
         )
     )

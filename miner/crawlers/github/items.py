@@ -18,7 +18,7 @@ class PullItem(Record):
     Attributes:
         repo: name of the repository at first sight, which stands in the instance id.
         full_name: its name now.
-        answers: name -> digest of a raw answer: `repository`, `page`, `more-0` ..., `issues-0` ...
+        answers: name -> digest of a raw answer: `repository`, `page`, `more-0` ..., `issues-0` ..., `renewed-0` ...
     """
 
     repository_id: int

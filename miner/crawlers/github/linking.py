@@ -10,6 +10,7 @@ list issues that only a commit message names
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from miner.crawlers.github.model import Closer, Issue, Pull, Repository
 if TYPE_CHECKING:  # which asks here for the numbers that it has to look up
     from miner.crawlers.github.answers import Crawled
 
+_TEXTS = 256
 _RANKS = ("certain", "strong", "weak")
 _Key = tuple[str | None, int]
 _Target = Issue | Literal["pull", "gone", "moved", "elsewhere", "not looked up"]
@@ -176,15 +178,25 @@ def _said(pull: Pull, repository: Repository) -> Iterator[tuple[IssueLink, str]]
 
 def _mentions(pull: Pull) -> Iterator[tuple[Literal["text", "title", "commit-message"], str, Mention]]:
     """Yield what the texts say is closed, and where."""
-    for passage in prose(pull.body) if may_close(pull.body) else ():
-        yield from (("text", f"body:{mention.line}", mention) for mention in mentions(passage))
-    yield from (("title", "title", mention) for mention in mentions(plain(pull.title)))
+    yield from (("text", f"body:{mention.line}", mention) for mention in _in_body(pull.body))
+    yield from (("title", "title", mention) for mention in _in_plain(pull.title))
     for commit in pull.commits:
-        said = mentions(plain(commit.message))
+        said = _in_plain(commit.message)
         yield from (("commit-message", f"commit {commit.oid[:7]}:{mention.line}", mention) for mention in said)
     if pull.merge_commit not in {commit.oid for commit in pull.commits}:
-        said = mentions(plain(pull.merge_message))
+        said = _in_plain(pull.merge_message)
         yield from (("commit-message", f"merge commit:{mention.line}", mention) for mention in said)
+
+
+@lru_cache(_TEXTS)
+def _in_body(body: str) -> tuple[Mention, ...]:
+    """Return what a body says: it is asked for by everything that judges links."""
+    return tuple(mention for passage in prose(body) for mention in mentions(passage)) if may_close(body) else ()
+
+
+@lru_cache(_TEXTS)
+def _in_plain(text: str) -> tuple[Mention, ...]:
+    return tuple(mentions(plain(text))) if may_close(text) else ()
 
 
 def _repository_of(issue: Issue, pull: Pull) -> str | None:

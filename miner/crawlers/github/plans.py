@@ -89,7 +89,8 @@ def wanted(known: Coverage, month: Month, counts: Counts, *, since: datetime, pa
         return None
     last = max((*known.glimpses, counts.glimpse), key=lambda one: one.at)
     if last.at >= held.at and not last.nothing_after(held.to):
-        return refreshing(held, month, last, counts.merged)
+        touched = _touched(known, held, month, counts) if last == counts.glimpse else None
+        return refreshing(held, month, last, counts.merged, touched)
     return "check"
 
 
@@ -109,9 +110,11 @@ def first_plan(known: Coverage, month: Month, counts: Counts, *, page: int) -> P
             nothing=True,
         )
     merged, touched = counts.merged, counts.touched
+    if touched is not None:  # what is known at where an earlier walk ended is read once more
+        touched += sum(floor <= sight.updated_at < month.start for sight in known.sights.values())
     points = {"walk": _points(touched or 0, page), "search": _search_points(merged or 0, page)}
     said = (
-        f"walk: about {points['walk']} points for {touched} touched since {stamp(month.start)}; "
+        f"walk: about {points['walk']} points for {touched} touched since {stamp(floor)}; "
         f"search: about {points['search']} for {merged} merged in the month"
     )
     search = merged is not None and touched is not None and points["walk"] > _WALK_MAY_COST * points["search"] + 1
@@ -132,11 +135,20 @@ def first_plan(known: Coverage, month: Month, counts: Counts, *, page: int) -> P
     )
 
 
-def refreshing(held: Known, month: Month, glimpse: Glimpse, merged: int | None) -> Plan:
+def refreshing(held: Known, month: Month, glimpse: Glimpse, merged: int | None, touched: int | None = None) -> Plan:
     """Return the walk that brings what is known up to date."""
     floor = held.to - OVERLAP
     why = f"changed since {stamp(held.to)}: down to there"
-    return Plan(way="walk", month=month.name, floor=floor, to=glimpse.newest or held.to, merged=merged, why=why)
+    to = glimpse.newest or held.to
+    return Plan(way="walk", month=month.name, floor=floor, to=to, merged=merged, touched=touched, why=why)
+
+
+def _touched(known: Coverage, held: Known, month: Month, counts: Counts) -> int | None:
+    """Return about how many were touched after what is known, by the count since the month's start; None: unknown."""
+    if held.since is None or counts.touched is None:
+        return None
+    older = sum(month.start <= sight.updated_at < held.to - OVERLAP for sight in known.sights.values())
+    return max(1, counts.touched - older)
 
 
 def estimate(count: int, size: int) -> int:

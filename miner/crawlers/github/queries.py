@@ -32,6 +32,8 @@ MORE_ISSUES = 20
 REPOSITORIES_AT_ONCE = 20
 IDENTITIES_AT_ONCE = 100
 ISSUES_AT_ONCE = 40
+LISTS_AT_ONCE = 20
+TOUCHED_AT_ONCE = 100
 
 _ACTOR = "author { __typename login }"
 _HEAD = f"totalCount {PAGE_INFO} nodes"
@@ -202,36 +204,65 @@ def issues_of(numbers: Iterable[Iterable[int]]) -> str:
     return f"query issuesOf({variables}) {{\n{listed}\n  {RATE}\n}}\n{_issue(FIRST)}"
 
 
-def _numbers(i: str, numbers: Iterable[int]) -> str:
+def touched(numbers: Iterable[Iterable[int]]) -> str:
+    """Return a document that asks when issues of several repositories were touched last: as `issues_of`, and little."""
+    parts = [
+        f"  p{i}: {_numbers(str(i), of_one, '... on Issue { updatedAt }').lstrip()}" for i, of_one in enumerate(numbers)
+    ]
+    variables = ", ".join(f"$owner{i}: String!, $name{i}: String!" for i in range(len(parts)))
+    listed = "\n".join(parts)
+    return f"query touched({variables}) {{\n{listed}\n  {RATE}\n}}"
+
+
+_WHOLE = "... on Issue { ...issue } ... on PullRequest { number url }"
+
+
+def _numbers(i: str, numbers: Iterable[int], what: str = _WHOLE) -> str:
     parts = "\n".join(
-        f"    n{number}: issueOrPullRequest(number: {int(number)}) "
-        "{ __typename ... on Issue { ...issue } ... on PullRequest { number url } }"
-        for number in numbers
+        f"    n{number}: issueOrPullRequest(number: {int(number)}) {{ __typename {what} }}" for number in numbers
     )
     return f"  repository(owner: $owner{i}, name: $name{i}) {{\n    databaseId nameWithOwner\n{parts}\n  }}"
 
 
-def _more(on: str, field: str, inside: str, fragments: str = "", first: int = MORE_FIRST) -> str:
-    arguments = "first: $first, after: $after"
-    if field == "timelineItems":
-        arguments += ", itemTypes: [CLOSED_EVENT]"
-    return (
-        f"query more($id: ID!, $after: String, $first: Int = {first}) {{\n  node(id: $id) {{ ... on {on} {{ id "
-        f"{field}({arguments}) {{ {inside} }} }} }}\n  {RATE}\n}}\n{fragments}"
-    )
-
-
-MORE = {
-    ("PullRequest", "labels"): _more("PullRequest", "labels", _LABELS),
-    ("PullRequest", "files"): _more("PullRequest", "files", _FILES),
-    ("PullRequest", "commits"): _more("PullRequest", "commits", _COMMITS),
-    ("PullRequest", "userContentEdits"): _more("PullRequest", "userContentEdits", _EDITS),
-    ("PullRequest", "closingIssuesReferences"): _more(
-        "PullRequest", "closingIssuesReferences", f"{_HEAD} {{ ...issue }}", _issue(FIRST), MORE_ISSUES
-    ),
-    ("Issue", "labels"): _more("Issue", "labels", _LABELS),
-    ("Issue", "comments"): _more("Issue", "comments", _COMMENTS),
-    ("Issue", "timelineItems"): _more("Issue", "timelineItems", _CLOSED),
-    ("Issue", "userContentEdits"): _more("Issue", "userContentEdits", _EDITS),
+_INSIDE = {
+    ("PullRequest", "labels"): _LABELS,
+    ("PullRequest", "files"): _FILES,
+    ("PullRequest", "commits"): _COMMITS,
+    ("PullRequest", "userContentEdits"): _EDITS,
+    ("PullRequest", "closingIssuesReferences"): f"{_HEAD} {{ ...issue }}",
+    ("Issue", "labels"): _LABELS,
+    ("Issue", "comments"): _COMMENTS,
+    ("Issue", "timelineItems"): _CLOSED,
+    ("Issue", "userContentEdits"): _EDITS,
 }
+
+
+def _listed(i: str, on: str, name: str) -> str:
+    only = ", itemTypes: [CLOSED_EVENT]" if name == "timelineItems" else ""
+    arguments = f"first: $first{i}, after: $after{i}{only}"
+    return f"node(id: $id{i}) {{ ... on {on} {{ id {name}({arguments}) {{ {_INSIDE[on, name]} }} }} }}"
+
+
+def _fragments(names: Iterable[str]) -> str:
+    return _issue(FIRST) if "closingIssuesReferences" in names else ""
+
+
+def _more(on: str, name: str) -> str:
+    first = MORE_ISSUES if name == "closingIssuesReferences" else MORE_FIRST
+    variables = f"$id: ID!, $after: String, $first: Int = {first}"
+    return f"query more({variables}) {{\n  {_listed('', on, name)}\n  {RATE}\n}}\n{_fragments([name])}"
+
+
+def more_of(lists: Iterable[tuple[str, str]]) -> str:
+    """Return a document that goes on with several lists, keys of `MORE`; `p0`, `p1` ... are what that has as `node`.
+
+    Its variables are those of `MORE`, numbered.
+    """
+    lists = list(lists)
+    parts = "\n".join(f"  p{i}: {_listed(str(i), on, name)}" for i, (on, name) in enumerate(lists))
+    variables = ", ".join(f"$id{i}: ID!, $after{i}: String, $first{i}: Int" for i in range(len(lists)))
+    return f"query moreOf({variables}) {{\n{parts}\n  {RATE}\n}}\n{_fragments(name for _, name in lists)}"
+
+
+MORE = {(on, name): _more(on, name) for on, name in _INSIDE}
 """(type, list) -> the document that goes on with a list of a node (`$id`) after a cursor (`$after`, or None)."""

@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 from pathlib import Path
-
-import structlog
 
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError
@@ -22,30 +19,28 @@ from miner.core.memo import Clock, KeyedLocks, Memo, utc_now
 from miner.core.reasons import Reason
 from miner.core.records import Candidate, Fact, Observation, Producer
 from miner.core.settings import Settings, configs_dir
+from miner.core.text import some
+from miner.crawlers.gharchive import HourArchive, repositories_with_hints
 from miner.crawlers.git_repo import GitRepo
 from miner.crawlers.github.answers import Crawled, assemble, parse_repository
 from miner.crawlers.github.candidate import compute_pull_candidate
 from miner.crawlers.github.client import ForgeClient
-from miner.crawlers.github.completion import look_up_together
-from miner.crawlers.github.coverage import Coverage, coverage
+from miner.crawlers.github.crawl import Crawl
 from miner.crawlers.github.filters import sampled
-from miner.crawlers.github.groups import groups_of
-from miner.crawlers.github.harvest import harvest, named_on, subject_from
+from miner.crawlers.github.harvest import harvest, subject_from
+from miner.crawlers.github.hints import doubts_of, hints_of, measure_hours, others, reports_of
 from miner.crawlers.github.items import PullItem
 from miner.crawlers.github.model import Repository
 from miner.crawlers.github.month import Month
 from miner.crawlers.github.optout import OptOut, full_name, read_list, read_optout, unique
-from miner.crawlers.github.plans import Plan, Wanted, first_plan, wanted
-from miner.crawlers.github.reading import reading
 from miner.crawlers.github.repositories import (
-    counts_of,
     ids_of_names,
     measure_repositories,
     name_at_first_sight,
     repository_fact,
 )
 from miner.crawlers.github.repository_search import search_repositories
-from miner.crawlers.github.walk import Desk, Gone, begun_plan, check, pages_of, read, read_together, walks_of
+from miner.crawlers.github.walk import Gone
 from miner.crawlers.interface import Found, Rejection
 from miner.crawlers.merged import Coordinates, extract_pull, whole_trees
 from miner.crawlers.mirror import Mirror, Mirrors
@@ -53,8 +48,6 @@ from miner.crawlers.mirror import Mirror, Mirrors
 LOOK_UP = Producer(name="github.look_up")
 EXTRACT = Producer(name="github.extract")
 OPTOUT = Producer(name="github.optout")
-_ROUNDS = 4
-_log = structlog.get_logger()
 
 
 class GithubSource:
@@ -95,8 +88,16 @@ class GithubSource:
         self._mirrors = Mirrors(mirrors, settings.github, stopped=stopped)
         self._clock = clock
         self._locks = KeyedLocks()
-        self._groups: dict[str, tuple[str, ...]] = {}
+        self._stopped = stopped
+        self._crawl = Crawl(self._month, settings.measure.crawl, forge, blobs, clock)
         self._optout: OptOut | None = None
+        self._notes: tuple[str, ...] = ()
+        self._sizes: dict[str, int] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the repositories that `units` returned, and of those that it may have missed."""
+        return self._notes
 
     def units(self, memo: Memo, /) -> tuple[str, ...]:
         """Return the repositories to look into, each once, by the name under which it was asked for first.
@@ -107,20 +108,31 @@ class GithubSource:
         if self._month.start > self._clock():
             raise ConfigError(f"mine.month: {self._month.name} has not begun")
         out = self._opted_out(memo)
-        names = self._names(memo)
-        seen: dict[int, str] = {}
-        kept: list[str] = []
-        sizes: list[tuple[str, int]] = []
+        notes: list[str] = []
+        listed = self._listed(memo, notes)
+        hinted = self._hinted(memo, notes)
+        names = unique((*listed, *hinted))
         asked = (name for name in names if not out.has_name(name))
         found = {fact.key.subject: self._sketch(fact) for fact in self._facts(asked, memo)}
-        for name in names:
-            forge_id, size = found.get(name, (None, 0))
-            if forge_id is not None and seen.setdefault(forge_id, name) != name:
-                continue
-            kept.append(name)
-            sizes.append((name, size))
-        self._groups = groups_of(sizes, self._settings.measure.crawl.page_size)
+        ids = {name: forge_id for name, (forge_id, _) in found.items() if forge_id is not None}
+        strangers = others({name: hinted[name] for name in hinted.keys() - set(listed)}, ids)
+        first: dict[int, str] = {}
+        kept = [
+            name
+            for name in names
+            if name not in strangers and (name not in ids or first.setdefault(ids[name], name) == name)
+        ]
+        if strangers:
+            said = some([f"{name} ({ids[name]} now)" for name in names if name in strangers])
+            notes.append(f"GH Archive means other repositories by names that were taken since: {said}")
+        self._sizes = {name: found.get(name, (None, 0))[1] for name in kept}
+        self._notes = tuple(notes)
+        self.focus(kept)
         return tuple(kept)
+
+    def focus(self, units: Iterable[str], /) -> None:
+        """Crawl these and no others with them: what shares documents is put together anew."""
+        self._crawl.put_together((name, self._sizes.get(name, 0)) for name in units)
 
     def discover(self, unit: str, memo: Memo, /) -> Found[PullItem]:
         """Return the pull requests of the month that one repository holds."""
@@ -139,11 +151,11 @@ class GithubSource:
         if refused is not None:
             return Found(unit_id=unit_id, refused=refused, notes=notes)
         try:
-            known = self._crawl(unit, fact, repository, memo)
+            known = self._crawl.bring(unit, fact, repository, memo)
         except Gone as gone:
             return Found(unit_id=unit_id, refused=Rejection(reason=gone.reason, detail=gone.detail), notes=notes)
         sights = known.merged_in(self._month)
-        made = harvest(self._desk(memo), subject_from(fact, repository, repo, self._month), sights)
+        made = harvest(self._crawl.desk(memo), subject_from(fact, repository, repo, self._month), sights)
         if unit != repository.full_name.lower():
             notes += (f"asked for as {unit}, it is {repository.full_name} now",)
         return Found(
@@ -151,7 +163,7 @@ class GithubSource:
             unit_id=unit_id,
             merged=len(sights),
             unlinked=made.unlinked,
-            notes=(*notes, *self._doubts(known, memo, repository), *made.notes),
+            notes=(*notes, *self._crawl.doubts(known, repository, memo), *made.notes),
         )
 
     def subject(self, item: PullItem, /) -> str:
@@ -182,17 +194,29 @@ class GithubSource:
         """Return what the forge says about a pull request."""
         return assemble(looked_up, blobs)
 
-    def _names(self, memo: Memo) -> tuple[str, ...]:
+    def _listed(self, memo: Memo, notes: list[str]) -> tuple[str, ...]:
+        """Return the repositories of lists and searches."""
         mine = self._settings.mine
         names = [full_name(name, where="mine.repositories") for name in mine.repositories]
         if mine.repository_list is not None:
             names.extend(read_list(mine.repository_list))
         for query in mine.repository_search:
-            found, notes = search_repositories(query, self._month, self._forge, memo, self._blobs)
-            for note in notes:
-                _log.warning("repositories may be missing", seen=note)
+            found, doubts = search_repositories(query, self._month, self._forge, memo, self._blobs)
+            notes.extend(doubts)
             names.extend(name.lower() for name in found.values())
         return unique(names)
+
+    def _hinted(self, memo: Memo, notes: list[str]) -> dict[str, set[int]]:
+        """Return the repositories in which the archive saw merges, by their names then: Python, or nobody knows."""
+        if self._settings.mine.archive is None:
+            return {}
+        archive, month = HourArchive(self._settings.mine.archive, stopped=self._stopped), self._month.name
+        facts = measure_hours(archive, self._month, memo, self._blobs)
+        notes.extend(doubts_of(month, reports_of(month, facts)))
+        named: dict[str, set[int]] = {}
+        for hint in repositories_with_hints(hints_of(month, facts, self._blobs), language="Python"):
+            named.setdefault(hint.repository.lower(), set()).add(hint.repository_id)
+        return named
 
     def _facts(self, names: Iterable[str], memo: Memo) -> Iterable[Fact]:
         return measure_repositories(names, self._month, self._forge, memo, self._blobs)
@@ -202,11 +226,8 @@ class GithubSource:
         if not fact.ok:
             return None, 0
         repository = parse_repository(fact.payload["repository"])
-        page = self._settings.measure.crawl.page_size
-        if self._refused(repository)[0] is not None:
-            return repository.forge_id, 0
-        ask = reading(first_plan(Coverage(), self._month, counts_of(fact), page=page)).ask(page)
-        return repository.forge_id, ask.size if ask is not None else 0
+        is_refused = self._refused(repository)[0] is not None
+        return repository.forge_id, 0 if is_refused else self._crawl.first_page(fact)
 
     def _refused(self, repository: Repository) -> tuple[Rejection | None, tuple[str, ...]]:
         policy = self._settings.policy
@@ -238,75 +259,9 @@ class GithubSource:
         fact = memo.measure(OPTOUT, "crawl.optout", "optout", inputs, run)
         return [int(number) for number in fact.payload["ids"]]
 
-    def _desk(self, memo: Memo) -> Desk:
-        return Desk(self._forge, self._blobs, memo, self._settings.measure.crawl.page_size)
-
     def _mirror(self, looked_up: Fact) -> tuple[Mirror, Coordinates]:
         at = Coordinates.model_validate(looked_up.payload["coordinates"])
         return self._mirrors.of(at.full_name, at.repository_id, at.network_id), at
-
-    def _crawl(self, unit: str, fact: Fact, repository: Repository, memo: Memo) -> Coverage:
-        """Ask for what the month needs, and return all that is known then."""
-        desk, counts = self._desk(memo), counts_of(fact)
-        since = self._clock() - timedelta(hours=self._settings.measure.crawl.refresh_after_hours)
-        known, want = self._wanted(desk, repository, fact, since)
-        if isinstance(want, Plan) and not want.nothing and unit in self._groups:
-            self._read_group(unit, desk, since)
-            known, want = self._wanted(desk, repository, fact, since)
-        for _ in range(_ROUNDS):
-            if want is None:
-                break
-            if isinstance(want, Plan):
-                read(desk, repository, want, known, counts.glimpse)
-            else:
-                check(desk, repository, known)
-            known, want = self._wanted(desk, repository, fact, since)
-        return known
-
-    def _wanted(self, desk: Desk, repository: Repository, fact: Fact, since: datetime) -> tuple[Coverage, Wanted]:
-        known = coverage(pages_of(desk, repository), walks_of(desk, repository))
-        return known, wanted(known, self._month, counts_of(fact), since=since, page=desk.page)
-
-    def _read_group(self, unit: str, desk: Desk, since: datetime) -> None:
-        """Read the first pages of a repository and of its neighbours at once: none of them fills a page alone."""
-        group = self._groups[unit]
-        with self._locks.of(f"group/{group[0]}"):
-            together: list[tuple[Repository, Plan, int]] = []
-            for name in group:
-                fact = repository_fact(name, self._month, self._forge, desk.memo, self._blobs)
-                if fact.ok:
-                    repository = parse_repository(fact.payload["repository"])
-                    known, want = self._wanted(desk, repository, fact, since)
-                    if isinstance(want, Plan) and not want.nothing and begun_plan(known) is None:
-                        together.append((repository, want, known.next_walk))
-            if len(together) > 1:
-                read_together(desk, together)
-                look_up_together(desk, [(repository, self._named(desk, repository)) for repository, *_ in together])
-
-    def _named(self, desk: Desk, repository: Repository) -> set[int]:
-        known = coverage(pages_of(desk, repository), ())
-        return named_on(desk, repository, known.merged_in(self._month))
-
-    def _doubts(self, known: Coverage, memo: Memo, repository: Repository) -> tuple[str, ...]:
-        """Return what could not be seen, or may still change."""
-        notes: list[str] = []
-        held = known.of(self._month)
-        closes = self._month.end + timedelta(days=self._settings.measure.crawl.close_after_days)
-        if held is not None and (seen := known.fresh_at(held)) < closes:
-            notes.append(f"{self._month.name} is open until {closes:%Y-%m-%d}: seen on {seen:%Y-%m-%d %H:%M}")
-        walks = [fact.payload for fact in walks_of(self._desk(memo), repository) if fact.payload.get("month")]
-        last = next((walk for walk in reversed(walks) if walk["month"] == self._month.name), None)
-        if last is None:
-            return tuple(notes)
-        if last["expected"] != last["found"]:
-            notes.append(
-                f"the forge's search counts {last['expected']} merged pull requests, found were {last['found']}"
-            )
-        if last["missing"]:
-            notes.append(f"the forge counts {last['missing']} pull requests that it does not show")
-        if last["bounded"]:
-            notes.append("pull requests were touched all the time while they were read: some may be missed")
-        return tuple(notes)
 
 
 def _opted_out(name: str) -> Rejection:

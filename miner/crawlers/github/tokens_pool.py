@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from miner.core.errors import ForgeLimited, ForgeToken, Interrupted
+from miner.core.errors import CapReached, ForgeLimited, ForgeToken, Interrupted
 from miner.core.memo import Clock
 from miner.core.records import Record
 from miner.crawlers.github.limits import Rate
@@ -159,7 +159,8 @@ class TokenPool:
 
         Raises:
             ForgeToken: the forge has refused every token, or there is none.
-            ForgeLimited: all of them rest for too long, or the cap is reached.
+            ForgeLimited: all of them rest for too long.
+            CapReached: the request could spend more than the cap.
             Interrupted: the run was stopped.
         """
         while True:
@@ -235,9 +236,8 @@ class TokenPool:
     def _check_cap(self, cost: int) -> None:
         spent = self._points() + self._reserved
         if self._cap is not None and spent + cost > self._cap:
-            raise ForgeLimited(
-                f"our own cap of {self._cap} points: {spent} are spent or under way, the next request may cost {cost}",
-                next_step="raise run.max_points, or run the same command again later: it goes on where it stopped",
+            raise CapReached(
+                f"our own cap of {self._cap} points: {spent} are spent or under way, the next request may cost {cost}"
             )
 
     def _free_at(self, token: _Token, resource: str) -> float:
