@@ -23,6 +23,7 @@ from miner.core.generated import reasons_page
 from miner.core.ledger import Ledger
 from miner.core.records import legible
 from miner.core.settings import Settings, load_settings, run_flags
+from miner.crawlers.github import doctor as forge_doctor
 from miner.jobs import archive, audit, correction, monthly, release, snapshot
 from miner.jobs.funnel import Funnel, newest_intake
 from miner.jobs.funnel import discovery as count_discovery
@@ -155,9 +156,15 @@ def funnel(
 
 
 @app.command()
-def doctor(config: Config = None, overrides: Overrides = None, as_json: AsJson = False) -> None:
-    """Check this machine: each thing ok or not, and what to do about it."""
-    checks = machine_doctor.checks(_settings(config, overrides))
+def doctor(
+    github: Annotated[bool, typer.Option("--github", help="Check the forge: tokens, limits, what is assumed.")] = False,
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check this machine, or the forge: each thing ok or not, and what to do about it."""
+    settings = _settings(config, overrides)
+    checks = forge_doctor.checks(settings.github, os.environ) if github else machine_doctor.checks(settings)
     _say(checks, checks_text(checks), as_json=as_json)
     raise typer.Exit(0 if all(check.ok for check in checks) else MachineError.exit_code)
 

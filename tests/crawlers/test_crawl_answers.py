@@ -259,14 +259,31 @@ def test_a_page_that_lost_its_blob_is_read_again(repo: Repo, bench: Bench) -> No
     assert crawl_one(bench, made.number).pull.title == "Fix"
 
 
-def test_a_fact_whose_page_does_not_hold_its_pull_request_is_a_fault(repo: Repo, bench: Bench) -> None:
+@pytest.mark.parametrize("text", ["{}", "[]", '{"repository": {}, "pull": null}'])
+def test_a_fact_whose_answers_are_not_whole_is_a_fault(repo: Repo, bench: Bench, text: str) -> None:
     issue = repo.issue(at="2025-04-01T00:00:00Z")
     repo.pull("Fix", "", closes=[issue], merge="squash", at=MAY)
     (item,) = bench.crawl("octo/lib")["octo/lib"].items
-    fact = bench.looked_up(item)
-    wrong = fact.model_copy(update={"payload": {"coordinates": {"number": 99}}})
-    with pytest.raises(InfrastructureFault, match="does not hold it"):
+    wrong = bench.looked_up(item).model_copy(update={"blobs": {"answers": bench.blobs.put_text(text)}})
+    with pytest.raises(InfrastructureFault, match="makes no sense"):
         assemble(wrong, bench.blobs)
+
+
+def test_a_pull_request_is_the_same_whatever_pages_it_was_read_from(repo: Repo, bench: Bench, tmp_path: Path) -> None:
+    issues = [repo.issue(body=f"It breaks {n}", at="2025-04-01T00:00:00Z") for n in range(4)]
+    for issue in issues:
+        repo.pull("Fix", f"Fixes #{issue.number}", merge="squash", at=MAY)
+    other = Bench(bench.forge, tmp_path / "other")
+    found = [
+        {item.number: (item.inputs, item.raw["page"]) for item in one.crawl("octo/lib", **size)["octo/lib"].items}
+        for one, size in ((bench, {}), (other, {"measure__crawl__page_size": 1}))
+    ]
+    other.ledger.close()
+    assert len(found[0]) == 4
+    assert {number: inputs for number, (inputs, _) in found[0].items()} == {
+        number: inputs for number, (inputs, _) in found[1].items()
+    }
+    assert len({page for _, page in found[1].values()}) == 4
 
 
 def test_a_page_is_decoded_once_for_all_of_its_pull_requests(tmp_path: Path) -> None:

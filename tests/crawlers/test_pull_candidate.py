@@ -16,6 +16,7 @@ from miner.core.blobs import BlobStore
 from miner.core.hashing import canonical_json
 from miner.core.reasons import Reason
 from miner.core.records import Candidate, Fact, FactKey
+from miner.crawlers.github.answers import GATHERED, gather
 from miner.crawlers.github.candidate import compute_pull_candidate, instance_id, month_of
 from miner.crawlers.github.model import Actor, Edit
 from miner.crawlers.github.statement import first_public_at, is_program, statement_of
@@ -301,13 +302,9 @@ def looked_up(blobs: BlobStore, node: dict[str, Any], references: dict[str, Any]
         "defaultBranchRef": {"name": "main"},
         "newestIssue": {"nodes": [{"number": 20}]},
     }
-    answers = {
-        "repository": {"repository": repository},
-        "page": {"data": {"repository": {"pullRequests": {"nodes": [node]}}}},
-        "issues-0": {"data": {"repository": references}},
-    }
+    answers = gather(repository, node, [{"data": {"repository": references}}], [], {})
     payload = {"coordinates": {"number": 15}, "origin": {"repo": "Old/name", "number": 15}}
-    return fact("look-up", payload, {name: blobs.put_text(json.dumps(answer)) for name, answer in answers.items()})
+    return fact("look-up", payload, {GATHERED: blobs.put_text(json.dumps(answers))})
 
 
 def extracted(blobs: BlobStore, **changes: Any) -> Fact:

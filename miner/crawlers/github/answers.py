@@ -5,7 +5,7 @@ https://docs.github.com/en/graphql/reference/objects
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
@@ -24,7 +24,7 @@ from miner.crawlers.github.model import (
     Pull,
     Repository,
 )
-from miner.crawlers.github.pages import DECODED, Node, lists_of, nodes, nonsense, pull_on
+from miner.crawlers.github.pages import Node, decode, lists_of, nodes, nonsense
 
 Kind = TypeVar("Kind", bound=Record)
 Reference = Issue | Literal["pull", "gone", "moved"]
@@ -33,6 +33,10 @@ Rest = Mapping[tuple[str, str], list[Any]]
 
 PULL_LISTS = ("labels", "files", "commits", "userContentEdits", "closingIssuesReferences")
 ISSUE_LISTS = ("labels", "comments", "timelineItems", "userContentEdits")
+GATHERED = "answers"
+"""Name of the blob that holds what the forge answered about one pull request."""
+
+_LOOKED_UP = ("looked", "renewed")
 _LISTS = tuple(dict.fromkeys((*PULL_LISTS, *ISSUE_LISTS)))
 
 
@@ -49,21 +53,49 @@ def assemble(looked_up: Fact, blobs: BlobStore) -> Crawled:
     Raises:
         InfrastructureFault: an answer is missing, damaged or makes no sense.
     """
-    number = int(looked_up.payload["coordinates"]["number"])
-    digests = looked_up.blobs
-    repository = parse_repository(DECODED.read(digests["repository"], blobs)["repository"])
-    node = pull_on(blobs.get(digests["page"]), number, repository.forge_id)
-    if node is None:
-        raise nonsense(f"the page of pull request {number} of {repository.full_name} does not hold it")
-    more = [DECODED.read(digests[name], blobs) for name in _numbered(digests, "more-")]
-    rest = rest_of(more)
-    pull = parse_pull(whole(node, rest))
-    looked, renewed = (
-        [DECODED.read(digests[name], blobs) for name in _numbered(digests, prefix)]
-        for prefix in ("issues-", "renewed-")
-    )
-    pull = with_references(pull, repository, looked, rest)
-    return Crawled(repository=repository, pull=as_renewed(pull, repository, renewed, rest))
+    gathered = decode(blobs.get(looked_up.blobs[GATHERED]))
+    try:
+        repository, node = parse_repository(gathered["repository"]), gathered["pull"]
+        looked, renewed = ([{"data": {"repository": gathered[name]}}] for name in _LOOKED_UP)
+    except (KeyError, TypeError) as error:
+        raise nonsense(f"the answers about {looked_up.key.subject} are not whole") from error
+    pull = with_references(parse_pull(node), repository, looked, {})
+    return Crawled(repository=repository, pull=as_renewed(pull, repository, renewed, {}))
+
+
+def gather(repository: Node, node: Node, looked: Iterable[Node], renewed: Iterable[Node], rest: Rest) -> dict[str, Any]:
+    """Return the answers about one pull request, and nothing else: the same whatever pages it was read from.
+
+    Args:
+        repository: what the forge says of its repository.
+        node: the pull request as its page has it.
+        looked: look-ups of issues that its texts name, with others.
+        renewed: later ones of its issues.
+        rest: what its lists and those of its issues hold beyond their first pages.
+    """
+    pull = whole(node, rest)
+    known = parse_repository(repository)
+    parsed = parse_pull(pull)
+    named = set(named_numbers(parsed, known))
+    own = named | {issue.number for issue in parsed.closing if issue.repository_id == known.forge_id}
+    return {
+        "repository": repository,
+        "pull": pull,
+        "looked": _only(looked, named, rest),
+        "renewed": _only(renewed, own, rest),
+    }
+
+
+def _only(answers: Iterable[Node], numbers: Collection[int], rest: Rest) -> dict[str, Any]:
+    """Return what look-ups say of these numbers; of an issue its newest version."""
+    newest: dict[int, Node | None] = {}
+    for answer in answers:
+        for number, node in references_of(answer):
+            known = newest.get(number)
+            is_older = known is not None and node is not None and node.get("updatedAt", "") < known.get("updatedAt", "")
+            if number in numbers and not is_older:
+                newest[number] = node
+    return {f"n{number}": node if node is None else whole(node, rest) for number, node in sorted(newest.items())}
 
 
 def with_references(pull: Pull, repository: Repository, looked: Iterable[Node], rest: Rest) -> Pull:
@@ -305,8 +337,3 @@ def _record(kind: type[Kind], /, **fields: Any) -> Kind:
     except ValidationError as error:
         wrong = ", ".join(sorted({".".join(map(str, item["loc"])) for item in error.errors()}))
         raise nonsense(f"{kind.__name__} without a usable {wrong}") from error
-
-
-def _numbered(names: Iterable[str], prefix: str) -> list[str]:
-    found = [name for name in names if name.startswith(prefix)]
-    return sorted(found, key=lambda name: int(name.removeprefix(prefix)))

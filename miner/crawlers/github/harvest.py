@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from miner.core.hashing import canonical_json
 from miner.core.records import Fact
-from miner.crawlers.github.answers import ISSUE_LISTS, Crawled, as_renewed, parse_pull, whole, with_references
+from miner.crawlers.github.answers import ISSUE_LISTS, Crawled, as_renewed, gather, parse_pull, whole, with_references
 from miner.crawlers.github.completion import (
     LINKING,
     OTHERS,
@@ -38,12 +39,12 @@ class Subject:
 
     Attributes:
         repo: its name at first sight.
-        answer: digest of what the forge says of it.
+        answer: what the forge says of it.
     """
 
     repository: Repository
     repo: str
-    answer: str
+    answer: Node
     month: Month
 
 
@@ -58,7 +59,7 @@ class Harvest:
 
 def subject_from(fact: Fact, repository: Repository, repo: str, month: Month) -> Subject:
     """Return the subject that a fact `crawl.repository` is about."""
-    return Subject(repository, repo, fact.blobs["repository"], month)
+    return Subject(repository, repo, fact.payload["repository"], month)
 
 
 def harvest(desk: Desk, subject: Subject, sights: Iterable[Sight]) -> Harvest:
@@ -181,13 +182,14 @@ def _add(
             completion.issue(now)
     renewed = renewals.digests([*_closing(node, repository, completion), *named])
     rest, looked = completion.rest, sorted(set(answers.values()))
+    looked_answers, later = ([DECODED.read(one, desk.blobs) for one in digests] for digests in (looked, renewed))
     pull = parse_pull(whole(node, rest))
-    pull = with_references(pull, repository, [DECODED.read(digest, desk.blobs) for digest in looked], rest)
-    pull = as_renewed(pull, repository, [DECODED.read(digest, desk.blobs) for digest in renewed], rest)
+    pull = as_renewed(with_references(pull, repository, looked_answers, rest), repository, later, rest)
     made.notes.extend(completion.notes)
     if not closing_links(Crawled(repository=repository, pull=pull)):
         made.unlinked += 1
         return
+    gathered = gather(subject.answer, node, looked_answers, later, rest)
     made.items.append(
         PullItem(
             repository_id=repository.forge_id,
@@ -196,8 +198,8 @@ def _add(
             number=pull.number,
             month=subject.month.name,
             coordinates=coordinates_of(pull, repository),
-            answers={
-                "repository": subject.answer,
+            answers=desk.blobs.put_text(canonical_json(gathered)),
+            raw={
                 "page": sight.page,
                 **{f"more-{i}": digest for i, digest in enumerate(completion.digests)},
                 **{f"issues-{i}": digest for i, digest in enumerate(looked)},

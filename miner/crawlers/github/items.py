@@ -18,7 +18,9 @@ class PullItem(Record):
     Attributes:
         repo: name of the repository at first sight, which stands in the instance id.
         full_name: its name now.
-        answers: name -> digest of a raw answer: `repository`, `page`, `more-0` ..., `issues-0` ..., `renewed-0` ...
+        answers: digest of all that the forge answered about it.
+        raw: name -> digest of a raw answer that they were gathered from: `page`, `more-0` ..., `issues-0` ...,
+            `renewed-0` ...
     """
 
     repository_id: int
@@ -27,7 +29,8 @@ class PullItem(Record):
     number: int
     month: str
     coordinates: Coordinates
-    answers: dict[str, str] = Field(default_factory=dict)
+    answers: str
+    raw: dict[str, str] = Field(default_factory=dict)
     visibility: Visibility | None = None
 
     @property

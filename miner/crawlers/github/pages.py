@@ -75,60 +75,6 @@ def listed(answer: Node) -> Node:
     return found
 
 
-class _Repository(msgspec.Struct):
-    databaseId: int | None = None  # noqa: N815 - GitHub's name
-
-
-class _Key(msgspec.Struct):
-    number: int
-    repository: _Repository | None = None
-
-
-class _List(msgspec.Struct):
-    nodes: list[msgspec.Raw]
-
-
-class _Owner(msgspec.Struct):
-    pullRequests: _List  # noqa: N815
-
-
-class _Data(msgspec.Struct):
-    repository: _Owner | None = None
-    search: _List | None = None
-
-
-class _Page(msgspec.Struct):
-    data: _Data
-
-
-_PAGE, _KEY = msgspec.json.Decoder(_Page), msgspec.json.Decoder(_Key | None)
-
-
-def pull_on(page: bytes, number: int, repository_id: int) -> Node | None:
-    """Return one pull request of a page, None where it is not there; of the others no more than their keys is read.
-
-    Raises:
-        InfrastructureFault: it is no page.
-    """
-    try:
-        data = _PAGE.decode(page).data
-        pulls = data.search or (data.repository.pullRequests if data.repository else _List([]))
-        rows = [(_KEY.decode(row), row) for row in pulls.nodes]
-    except msgspec.DecodeError:  # half of a surrogate pair, or not what was asked for
-        every = nodes(listed(decode(page)))
-        return next((node for node in every if _is(node, number, repository_id)), None)
-    for key, row in rows:
-        own = key.repository.databaseId if key is not None and key.repository is not None else None
-        if key is not None and key.number == number and own in (None, repository_id):
-            found: Node = decode(bytes(row))
-            return found
-    return None
-
-
-def _is(node: Node, number: int, repository_id: int) -> bool:
-    return node.get("number") == number and (node.get("repository") or {}).get("databaseId") in (None, repository_id)
-
-
 def lists_of(node: Node, names: Iterable[str]) -> Iterator[tuple[str, Node]]:
     """Yield (name, list) for those lists that a node was asked for."""
     for name in names:

@@ -22,7 +22,7 @@ from miner.core.settings import Settings, configs_dir
 from miner.core.text import some
 from miner.crawlers.gharchive import HourArchive, repositories_with_hints
 from miner.crawlers.git_repo import GitRepo
-from miner.crawlers.github.answers import Crawled, assemble, parse_repository
+from miner.crawlers.github.answers import GATHERED, Crawled, assemble, parse_repository
 from miner.crawlers.github.candidate import compute_pull_candidate
 from miner.crawlers.github.client import ForgeClient
 from miner.crawlers.github.crawl import Crawl
@@ -172,7 +172,8 @@ class GithubSource:
 
     def look_up(self, item: PullItem, /) -> Observation:
         """Return what was crawled of a pull request; nothing is asked."""
-        return Observation(payload={"coordinates": item.coordinates.model_dump(mode="json")}, blobs=item.answers)
+        payload = {"coordinates": item.coordinates.model_dump(mode="json")}
+        return Observation(payload=payload, blobs={GATHERED: item.answers}, logs=item.raw)
 
     def extract(self, _item: PullItem, looked_up: Fact, /) -> Observation:
         """Bring base and target of a pull request into its mirror."""
