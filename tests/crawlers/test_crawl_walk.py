@@ -197,16 +197,15 @@ def test_a_month_that_goes_on_is_counted_anew(world: World, bench: Bench) -> Non
     assert "is open until 2025-06-08" in found.notes[0]
 
 
-def test_a_repository_that_is_gone_when_it_is_looked_at_again(world: World, bench: Bench) -> None:
+def test_what_is_known_of_a_repository_stands_when_it_is_gone(world: World, bench: Bench) -> None:
     repo = world.repository("octo/lib")
     fill(repo, 2)
-    bench.crawl("octo/lib")
+    before = bench.crawl("octo/lib")["octo/lib"]
     world.delete(repo)
     bench.pass_time(hours=7)
     found = bench.crawl("octo/lib")["octo/lib"]
-    assert found.refused is not None
-    assert found.refused.reason is Reason.REPOSITORY_GONE
-    assert "404" in found.refused.detail
+    assert (found.refused, found.items) == (None, before.items)
+    assert found.notes[0] == "octo/lib: status 404 for its pull requests; what was known before stands"
 
 
 def test_a_pull_request_that_was_closed_unmerged_costs_one_small_page(world: World, bench: Bench) -> None:

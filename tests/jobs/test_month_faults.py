@@ -247,15 +247,26 @@ class TestRest:
             assert isinstance(found.error, expected)
         check_goes_on(place, chosen)
 
-    @pytest.mark.parametrize("fault", some(["not-found", "gone", "blocked"], "not-found"))
-    def test_repository_that_is_said_to_be_gone_is_left_out_and_comes_back(
+    @pytest.mark.parametrize("fault", some(["not-found", "gone"], "not-found"))
+    def test_what_is_known_of_a_repository_stands_when_it_is_said_to_be_gone(
         self, fault: str, place: Place, tmp_path: Path
     ) -> None:
         chosen = place.settings(place.copy(tmp_path), **AGAIN)
         place.forge.fail("/pulls", fault, about="octo/alpha")
         summary = run(chosen)
         assert summary.discovery is not None
-        assert (summary.discovery.refused, summary.units_faulted) == ({Reason.REPOSITORY_GONE: 1}, 0)
+        assert (summary.discovery.refused, summary.units_faulted) == ({}, 0)
+        assert known_in(chosen).decisions == place.known.decisions
+        place.forge.heal()
+        run(chosen)
+        assert known_in(chosen) == place.known
+
+    def test_repository_that_is_blocked_by_law_is_left_out_until_it_is_not(self, place: Place, tmp_path: Path) -> None:
+        chosen = place.settings(place.copy(tmp_path), **AGAIN)
+        place.forge.fail("/pulls", "blocked", about="octo/alpha")
+        summary = run(chosen)
+        assert summary.discovery is not None
+        assert (summary.discovery.refused, summary.units_faulted) == ({Reason.REPOSITORY_UNAVAILABLE: 1}, 0)
         assert set(states(summary)) == {name for name in place.known.decisions if "alpha" not in name}
         assert known_in(chosen).decisions == place.known.decisions, "nothing is rejected for it"
         place.forge.heal()

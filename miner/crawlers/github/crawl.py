@@ -84,6 +84,12 @@ class Crawl:
         renew(desk, repository, self._month)
         return known
 
+    def kept(self, repository: Repository, memo: Memo) -> Coverage | None:
+        """Return what is known of a repository without asking; None where the month was never read whole."""
+        desk = self.desk(memo)
+        known = coverage(pages_of(desk, repository), walks_of(desk, repository))
+        return known if known.of(self._month) is not None else None
+
     def doubts(self, known: Coverage, repository: Repository, memo: Memo) -> tuple[str, ...]:
         """Return what could not be seen, or may still change."""
         notes: list[str] = []

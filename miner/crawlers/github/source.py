@@ -153,7 +153,10 @@ class GithubSource:
         try:
             known = self._crawl.bring(unit, fact, repository, memo)
         except Gone as gone:
-            return Found(unit_id=unit_id, refused=Rejection(reason=gone.reason, detail=gone.detail), notes=notes)
+            kept = self._crawl.kept(repository, memo) if gone.reason is Reason.REPOSITORY_GONE else None
+            if kept is None:
+                return Found(unit_id=unit_id, refused=Rejection(reason=gone.reason, detail=gone.detail), notes=notes)
+            known, notes = kept, (*notes, f"{gone.detail}; what was known before stands")
         sights = known.merged_in(self._month)
         made = harvest(self._crawl.desk(memo), subject_from(fact, repository, repo, self._month), sights)
         if unit != repository.full_name.lower():

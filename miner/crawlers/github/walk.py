@@ -29,6 +29,7 @@ from miner.crawlers.interface import Refused
 PAGE = Producer(name="github.page")
 WALK = Producer(name="github.walk")
 _OK, _NOT_MODIFIED = 200, 304
+_BLOCKED = (403, 451)
 _SORTED = " sort:created-asc"
 
 
@@ -136,7 +137,8 @@ def _check(desk: Desk, repository: Repository, number: int, last: Glimpse | None
             _see_identity(repository, (row.get("base") or {}).get("repo") or {}, "id")
         newest = reply.data[0]["updated_at"] if reply.data else None
     else:
-        raise Gone(Reason.REPOSITORY_GONE, f"{repository.full_name}: status {reply.status} for its pull requests")
+        reason = Reason.REPOSITORY_UNAVAILABLE if reply.status in _BLOCKED else Reason.REPOSITORY_GONE
+        raise Gone(reason, f"{repository.full_name}: status {reply.status} for its pull requests")
     return Observation(
         payload={"walk": number, "way": "check", "status": reply.status, "newest": newest, "etag": reply.etag},
         measures={"points": reply.points, "requests": reply.requests},
