@@ -15,7 +15,6 @@ from forge.server import Forge
 from forge.world import World
 
 from miner.core.memo import Emit
-from miner.core.reasons import Reason
 from miner.crawlers.github.source import GithubSource
 from miner.crawlers.github.walk import PAGE
 from miner.engines.local import LocalEngine

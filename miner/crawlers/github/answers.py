@@ -80,10 +80,17 @@ def gather(repository: Node, node: Node, looked: Iterable[Node], renewed: Iterab
     own = named | {issue.number for issue in parsed.closing if issue.repository_id == known.forge_id}
     return {
         "repository": repository,
-        "pull": pull,
-        "looked": _only(looked, named, rest),
-        "renewed": _only(renewed, own, rest),
+        "pull": _unpaged(pull),
+        "looked": _unpaged(_only(looked, named, rest)),
+        "renewed": _unpaged(_only(renewed, own, rest)),
     }
+
+
+def _unpaged(value: Any) -> Any:
+    """Return an answer without the cursors of its lists: they say how long the first pages were that it was read by."""
+    if isinstance(value, Mapping):
+        return {name: _unpaged(inside) for name, inside in value.items() if name != "pageInfo"}
+    return [_unpaged(inside) for inside in value] if isinstance(value, list) else value
 
 
 def _only(answers: Iterable[Node], numbers: Collection[int], rest: Rest) -> dict[str, Any]:

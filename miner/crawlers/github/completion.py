@@ -70,6 +70,7 @@ class Completion:
     def __init__(self, desk: Desk, repository: Repository) -> None:
         self._desk = desk
         self._subject = subject_of(repository.forge_id)
+        self._done: set[tuple[str, str]] = set()
         self.digests: list[str] = []
         self.notes: list[str] = []
 
@@ -88,6 +89,9 @@ class Completion:
 
     def _complete(self, kind: str, node: Node, names: Iterable[str]) -> None:
         for name, found in lists_of(node, names):
+            if (node["id"], name) in self._done:
+                continue
+            self._done.add((node["id"], name))
             info, pages = found.get("pageInfo") or {}, 0
             while info.get("hasNextPage"):
                 if pages == MOST:
