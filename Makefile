@@ -8,7 +8,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
-FAST := not docker and not index and not slow
+REAL := docker or index
+FAST := not ($(REAL)) and not slow and not loopback
 
 .PHONY: help setup docker mine test-fast test test-all lint bench lock clean
 
@@ -27,11 +28,12 @@ test-fast: setup ## tests that need neither an engine nor the network (under a m
 	@$(BIN)/pytest -n auto -m "$(FAST)"
 
 test: docker test-fast ## one of everything, in real containers (under 15 minutes)
-	@$(BIN)/pytest -m "not ($(FAST)) and not slow"
+	@$(BIN)/pytest -n auto -m "loopback and not ($(REAL)) and not slow"
+	@$(BIN)/pytest -m "($(REAL)) and not slow"
 
 test-all: docker setup ## with the long kills, faults and corpora, and ten times the examples of property tests
-	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -m "$(FAST)"
-	@$(BIN)/pytest -m "not ($(FAST))"
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -m "not ($(REAL)) and not slow"
+	@$(BIN)/pytest -m "($(REAL)) or slow"
 
 lint: setup ## format, style, types, direction of imports
 	@$(BIN)/ruff format --check .

@@ -19,6 +19,8 @@ from miner.crawlers.github.client import HeavyPage
 from miner.crawlers.github.model import Actor, Issue
 from miner.crawlers.github.pages import Decoded
 
+pytestmark = pytest.mark.loopback
+
 MAY = "2025-05-03T00:00:00Z"
 BARE_PULL: dict[str, Any] = {
     "id": "PR_1", "number": 7, "title": "Fix", "body": "", "url": "u", "createdAt": MAY, "updatedAt": MAY,
@@ -221,6 +223,15 @@ def test_a_pull_request_that_is_too_heavy_for_a_page_is_read_with_short_lists(re
     assert (len(pull.commits), len(pull.files), len(pull.closing[0].comments)) == (4, 4, 3)
     (page,) = bench.kept("crawl.page")
     assert page.payload["light"] is True
+
+
+def test_a_walk_ends_where_pages_hold_one_pull_request_each_and_nothing_is_touched(repo: Repo, bench: Bench) -> None:
+    for _ in range(3):
+        repo.pull("Change", "", merge="squash", at=MAY)
+    bench.forge.fail("pulls", "heavy", nodes=20)
+    found = bench.crawl("octo/lib")["octo/lib"]
+    assert (found.merged, found.notes) == (3, ())
+    assert len(bench.kept("crawl.page")) == 6, "all of them, and once more since they were touched in the same second"
 
 
 def test_what_is_too_heavy_whatever_is_asked_is_a_fault(repo: Repo, bench: Bench) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from crawl_bench import NOW, Bench, Killed, forge_of, truth
 from forge.pulls import open_pull
 from forge.records import moment, stamp
@@ -18,6 +19,8 @@ from hypothesis import strategies as st
 from miner.core.records import Fact
 from miner.crawlers.github.coverage import coverage
 from miner.crawlers.github.month import Month
+
+pytestmark = pytest.mark.loopback
 
 MONTHS = ("2025-03", "2025-05", "2025-06")
 times = st.builds(

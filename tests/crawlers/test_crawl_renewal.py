@@ -16,6 +16,8 @@ from miner.crawlers.github.answers import Crawled
 from miner.crawlers.github.items import PullItem
 from miner.crawlers.interface import Found
 
+pytestmark = pytest.mark.loopback
+
 LATER = "2025-06-08T13:00:00Z"
 
 

@@ -17,6 +17,8 @@ from miner.core.reasons import Reason
 from miner.crawlers.github.optout import full_name, read_list, read_optout
 from miner.crawlers.interface import Found
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture
 def world() -> World:

@@ -14,6 +14,8 @@ from forge.world import World, lazy_pulls
 
 from miner.core.reasons import Reason
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture
 def world() -> World:

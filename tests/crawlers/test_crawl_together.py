@@ -14,6 +14,8 @@ from forge.world import World
 from miner.crawlers.github.answers import Crawled, assemble
 from miner.crawlers.github.linking import judge_links
 
+pytestmark = pytest.mark.loopback
+
 MAY = "2025-05-03T00:00:00Z"
 LONG = 130
 
@@ -114,6 +116,28 @@ def test_each_does_for_itself_where_a_document_is_too_heavy(document: str, world
     assert len(known) == 6
     assert {len(one.pull.files) for one in known.values()} == {1, LONG}
     assert not [name for name in documents(bench) if name == document and bench.forge.log.of(name, status=200)]
+
+
+def test_what_is_known_of_a_pull_request_does_not_depend_on_how_long_its_pages_were(
+    world: World, forge: Forge, tmp_path: Path
+) -> None:
+    repo = world.repository("octo/lib")
+    named_by_a_commit(repo)
+    with_long_lists(repo)
+    files = {f"more-{i}.py": "x\n" for i in range(LONG)}
+    repo.pull("Mend", "Fixes other/lib#1", files=files, merge="squash", at=MAY)
+    known = []
+    for name, nodes in {"long": 1_000_000, "short": 700, "shortest": 20}.items():
+        (tmp_path / name).mkdir()
+        bench = Bench(forge, tmp_path / name)
+        forge.heal()
+        forge.fail("pulls", "heavy", nodes=nodes)
+        items = bench.crawl("octo/lib")["octo/lib"].items
+        known.append([item.inputs for item in items])
+        crawled = [assemble(bench.looked_up(item), bench.blobs) for item in items]
+        assert [len(one.pull.files) for one in crawled] == [1, LONG, LONG]
+    assert known[0] == known[1] == known[2]
+    assert {fact.payload["light"] for fact in bench.kept("crawl.page")} == {True}
 
 
 def test_what_was_known_is_not_asked_for_again(world: World, bench: Bench) -> None:

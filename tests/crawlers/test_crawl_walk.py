@@ -19,6 +19,8 @@ from miner.crawlers.github.source import GithubSource
 from miner.crawlers.github.walk import PAGE
 from miner.engines.local import LocalEngine
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture
 def world() -> World:

@@ -18,6 +18,8 @@ from miner.core.records import Candidate, Fact, FactKey, IssueLink, Observation,
 from miner.crawlers.git_source import GitSource, GivenItem
 from miner.crawlers.interface import Rejection
 
+pytestmark = pytest.mark.loopback
+
 OLD = {"core.py": "1\n", "tests/test_core.py": "1\n"}
 NEW = {"core.py": "2\n", "tests/test_core.py": "2\n"}
 MEMO = Memo(lambda _key: [], lambda _fact: None)

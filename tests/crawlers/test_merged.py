@@ -17,6 +17,8 @@ from miner.crawlers.interface import Rejection
 from miner.crawlers.merged import Coordinates, Endpoints, endpoints, extract_pull, whole_trees
 from miner.crawlers.mirror import Mirror, Remote
 
+pytestmark = pytest.mark.loopback
+
 NOBODY = "1" * 40
 OLD = {"core.py": "1\n", "tests/test_core.py": "1\n"}
 NEW = {"core.py": "2\n", "tests/test_core.py": "2\n"}

@@ -21,6 +21,8 @@ from miner.crawlers.git_run import GitFault
 from miner.crawlers.interface import Refused
 from miner.crawlers.mirror import Mirror, Mirrors, Remote
 
+pytestmark = pytest.mark.loopback
+
 NOBODY = "1" * 40
 BIG = "line\n" * 2000
 

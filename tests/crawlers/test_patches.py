@@ -18,6 +18,8 @@ from miner.crawlers.mirror import Mirror, Remote
 from miner.crawlers.patches import transplant, unfaithful
 from miner.crawlers.split import Split, split_change
 
+pytestmark = pytest.mark.loopback
+
 A, B = "a" * 40, "b" * 40
 SUBMODULES = st.dictionaries(
     st.sampled_from(["lib", "tests/lib", "pkg/sub", "b c"]), st.sampled_from([submodule(A), submodule(B)]), max_size=2

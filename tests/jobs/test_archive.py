@@ -21,6 +21,8 @@ from miner.jobs.archive import archive_coverage, of_month
 from miner.jobs.render import summary_text
 from miner.jobs.summary import Summary
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture(autouse=True)
 def token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,8 @@ from miner.jobs.breakers import Breakers, OpenBreaker
 from miner.jobs.canaries import Service, canaries
 from miner.jobs.spread import signature, spreads
 
+pytestmark = pytest.mark.loopback
+
 NAMES = "abcdef"
 
 

@@ -22,6 +22,8 @@ from miner.core.records import State
 from miner.jobs import monthly, release
 from miner.jobs.summary import Summary
 
+pytestmark = pytest.mark.loopback
+
 SECRET = "gh" + "p_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 """A token that looks real, put together at run time: no text in this file has the shape of one."""
 

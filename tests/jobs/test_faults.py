@@ -35,6 +35,8 @@ from miner.jobs.audit import why
 from miner.jobs.summary import Summary
 from validators.case import Reader
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture
 def server() -> Iterator[IndexServer]:

@@ -47,6 +47,8 @@ from miner.core.records import State
 from miner.core.settings import Settings
 from miner.jobs.summary import Summary
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture(autouse=True)
 def token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from month_faults import GIT_PASSING, Place, check_recovers, some, undisturbed
 from miner.core.reasons import Reason
 from miner.core.records import State
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture(autouse=True)
 def token(monkeypatch: pytest.MonkeyPatch) -> None:

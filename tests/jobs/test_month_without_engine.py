@@ -27,6 +27,8 @@ from miner.core.reasons import Reason
 from miner.core.records import State
 from miner.jobs.summary import Summary
 
+pytestmark = pytest.mark.loopback
+
 AGAIN = {"measure__crawl__refresh_after_hours": 0}
 """A repository is asked in every run whether anything changed, not only hours later."""
 

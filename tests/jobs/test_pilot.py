@@ -31,6 +31,8 @@ from miner.jobs.pilot import allocate, draw, repository_of, stratify
 from miner.jobs.render import pilot_text
 from miner.jobs.summary import Summary
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture
 def server() -> Iterator[IndexServer]:

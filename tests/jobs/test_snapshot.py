@@ -29,6 +29,8 @@ from miner.jobs import snapshot
 from miner.jobs.snapshot import Snapshot
 from miner.jobs.sources import settled
 
+pytestmark = pytest.mark.loopback
+
 UNITS = ("octo/lib", "octo/rebased", "octo/old", "octo/fork", "octo/gone")
 CRAWLED = {"crawl.repository", "crawl.identity", "crawl.page", "crawl.walk", "crawl.issues", LOOK_UP, EXTRACT}
 

@@ -29,6 +29,8 @@ from miner.crawlers.snapshot_manifest import BLOBS, FACTS, MANIFEST, REPOSITORIE
 from miner.jobs import snapshot
 from miner.jobs.sources import settled
 
+pytestmark = pytest.mark.loopback
+
 
 @dataclass(frozen=True)
 class Place:

@@ -22,6 +22,8 @@ from miner.core.records import State, Visibility
 from miner.core.settings import Settings
 from miner.jobs import snapshot
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ from miner.jobs.caps import Caps, Spent
 from miner.jobs.heartbeat import Heartbeat, Pulse, heartbeat_file, read_heartbeat
 from miner.jobs.status import Status, status
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture
 def server() -> Iterator[IndexServer]:

@@ -28,6 +28,8 @@ from miner.crawlers.github.source import GithubSource
 from miner.jobs.render import checks_text
 from miner.sandbox.doctor import Check
 
+pytestmark = pytest.mark.loopback
+
 # Put together at run time: no text in this file has the shape of a token.
 CLASSIC = "gh" + "p_" + (string.ascii_letters + string.digits)[-36:]
 FINE = "github" + "_pat_" + (string.digits + string.ascii_letters)[:22] + "_" + (string.ascii_letters * 2)[20:79]

@@ -23,6 +23,8 @@ from miner.core.settings import Settings, configs_dir
 from miner.jobs import monthly, release
 from miner.jobs.summary import Summary
 
+pytestmark = pytest.mark.loopback
+
 
 @dataclass(frozen=True)
 class World:
