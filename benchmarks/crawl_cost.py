@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -151,9 +151,9 @@ def _about(entry: Entry) -> str:
 
 def install(folder: Path) -> Path:
     """Install the collector from the package index; return its interpreter."""
-    uv, python = Path(sys.executable).with_name("uv"), folder / "bin" / "python"
-    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
-    install = [uv, "pip", "install", "--quiet", "--python", python]
+    uv, python = str(Path(sys.executable).with_name("uv")), folder / "bin" / "python"
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
+    install = [uv, "pip", "install", "--quiet", "--python", str(python)]
     subprocess.run([*install, *NEEDS], check=True)
     subprocess.run([*install, "--no-deps", COLLECTOR], check=True)
     return python
@@ -204,9 +204,9 @@ def measure(name: str, counts: tuple[int, ...], python: Path, folder: Path, tabl
         whole, part = theirs.collect(python, None, month)
         cut, _ = theirs.collect(python, MONTH.replace("-", "") + "01", month)
         lines = {"as it is": whole, "cutoff date": cut, "the month's alone": part}
-        show(world, Scale(**{**vars(scale), "as_of": LATER}))
+        show(world, replace(scale, as_of=LATER))
         costs["again, a day later"] = ours.crawl(MONTH, LATER)
-        show(world, Scale(**{**vars(scale), "as_of": NEXT_WEEK_AFTER}))
+        show(world, replace(scale, as_of=NEXT_WEEK_AFTER))
         costs["next month"] = ours.crawl(NEXT, NEXT_WEEK_AFTER)
         costs["next month at once again"] = ours.crawl(NEXT, NEXT_WEEK_AFTER)
     for row in rows_of_ours(costs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,22 +26,26 @@ def parquet_bytes(table: Table, rows: Iterable[Row]) -> bytes:
     """
     ordered = sorted(rows, key=lambda row: str(row.get(table.key)))
     _check(table, ordered)
-    try:
-        data = pa.Table.from_pylist([dict(row) for row in ordered], schema=table.arrow())
-    except (pa.ArrowException, UnicodeEncodeError) as error:
-        raise ReleaseError(f"table {table.name}: a value does not fit its column: {error}") from error
-    sink = io.BytesIO()
+    schema, sink = table.arrow(), io.BytesIO()
     with pq.ParquetWriter(
         sink,
-        data.schema,
+        schema,
         compression="zstd",
         compression_level=_ZSTD_LEVEL,
         version="2.6",
         data_page_version="1.0",
     ) as writer:
-        if ordered:  # `datasets` cannot read a row group without rows, but it can read a file without row groups
-            writer.write_table(data, row_group_size=_ROWS_PER_GROUP)
+        # `datasets` cannot read a row group without rows, but it can read a file without row groups
+        for start in range(0, len(ordered), _ROWS_PER_GROUP):
+            writer.write_table(_group(table, schema, ordered[start : start + _ROWS_PER_GROUP]))
     return sink.getvalue()
+
+
+def _group(table: Table, schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
+    try:
+        return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    except (pa.ArrowException, UnicodeEncodeError) as error:
+        raise ReleaseError(f"table {table.name}: a value does not fit its column: {error}") from error
 
 
 def read_rows(data: bytes) -> list[dict[str, Any]]:

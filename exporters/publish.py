@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -30,11 +30,12 @@ from miner.core.errors import ReleaseError
 from miner.core.hashing import hash_of, sha256_bytes
 from miner.core.ledger import content_hash, fact_id
 from miner.core.reasons import Reason
-from miner.core.records import Decision, Evidence, Fact, Finding, State, Visibility
+from miner.core.records import Decision, Evidence, Fact, Finding, Record, State, Visibility
 
 SECRET_RULE = "secrets"  # noqa: S105 - the name of a rule
 _EXPORT = Reason.SECRET_FOUND.stage.value
 _SHARED = 4096
+Part = TypeVar("Part", bound=Record)
 _AUTHORED = ("candidate", "verdict")  # parts of a task that hold words of its authors, not of our machinery
 
 
@@ -130,14 +131,11 @@ def _whole(item: ReleaseItem) -> PublicItem:
     findings = (
         _changed(f, detail=_steady(f.detail, shaky), evidence=_references(f.evidence, content)) for f in item.findings
     )
-    decision = {
-        "sentence": _steady(item.decision.sentence, shaky),
-        "evidence": _references(item.decision.evidence, content),
-    }
+    sentence, evidence = _steady(item.decision.sentence, shaky), _references(item.decision.evidence, content)
     return PublicItem(
         source=item.source,
         visibility=item.visibility,
-        decision=item.decision.model_copy(update=decision),
+        decision=_changed(item.decision, sentence=sentence, evidence=evidence),
         findings=tuple(findings),
         facts=_notes(item.trail),
         repo=item.candidate.repo if item.candidate else item.repo,
@@ -153,14 +151,13 @@ def _silent(finding: Finding) -> Finding:
 
 @lru_cache(_SHARED)
 def _without_secret(finding: Finding) -> Finding:
-    return _changed(finding, detail=_withheld(finding.detail), evidence=finding.evidence)
+    return _changed(finding, detail=_withheld(finding.detail))
 
 
-def _changed(finding: Finding, *, detail: str, evidence: tuple[Evidence, ...]) -> Finding:
-    """Return a finding with other words; itself where they are the same: thousands of candidates share most of them."""
-    if finding.detail == detail and finding.evidence == evidence:
-        return finding
-    return finding.model_copy(update={"detail": detail, "evidence": evidence})
+def _changed(record: Part, **values: Any) -> Part:
+    """Return a record with other values; itself where they are the same: thousands of candidates share findings."""
+    other = {name: value for name, value in values.items() if getattr(record, name) != value}
+    return record.model_copy(update=other) if other else record
 
 
 def _steady(text: str, shaky: Iterable[str]) -> str:
@@ -211,12 +208,11 @@ def _without_secrets(item: PublicItem) -> PublicItem:
     if judged is not None and judged.outcome == "fail":
         decision, task = _rejected(decision, Reason.SECRET_FOUND), None
         findings = (*(finding for finding in findings if finding.rule != SECRET_RULE), judged)
-    return item.model_copy(
-        update={
-            "decision": decision.model_copy(update={"sentence": _withheld(decision.sentence)}),
-            "findings": tuple(map(_without_secret, findings)),
-            "task": task,
-        }
+    return _changed(
+        item,
+        decision=_changed(decision, sentence=_withheld(decision.sentence)),
+        findings=tuple(map(_without_secret, findings)),
+        task=task,
     )
 
 

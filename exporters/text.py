@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -40,9 +41,17 @@ def decode_patch(text: str, encoding: str) -> bytes:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the one indented JSON text of a value or record: sorted keys, ASCII, a newline at the end."""
-    pieces = _pieces(value, indented=True) if isinstance(value, BaseModel) else [_INDENTED(value)]
-    return b"".join(piece.encode("ascii") for piece in (*pieces, "\n"))
+    """Return the one indented JSON text of a value or record: sorted keys, ASCII, a newline at the end.
+
+    Of a list of records, which may be long, each stands on a line of its own.
+    """
+    if not isinstance(value, BaseModel):
+        return (_INDENTED(value) + "\n").encode("ascii")
+    text = io.BytesIO()
+    for piece in _pieces(value, indented=True):
+        text.write(piece.encode("ascii"))
+    text.write(b"\n")
+    return text.getvalue()
 
 
 def record_hash(record: BaseModel) -> str:
@@ -64,18 +73,14 @@ def _pieces(record: BaseModel, *, indented: bool) -> Iterator[str]:
         yield f"{',' if place else '{'}{line}{json.dumps(name)}{colon}"
         value = getattr(record, name)
         if value and isinstance(value, tuple) and all(isinstance(one, BaseModel) for one in value):
-            yield from _listed(value, indented=indented)
+            yield from _listed(value, f"{line}  " if indented else "")
+            yield f"{line}]"
         else:
-            yield _nested(record.model_dump(mode="json", include={name})[name], 1, indented=indented)
+            plain = record.model_dump(mode="json", include={name})[name]
+            yield _INDENTED(plain).replace("\n", line) if indented else _PLAIN(plain)
     yield "\n}" if indented else "}"
 
 
-def _listed(records: tuple[BaseModel, ...], *, indented: bool) -> Iterator[str]:
-    line = "\n    " if indented else ""
+def _listed(records: tuple[BaseModel, ...], line: str) -> Iterator[str]:
     for place, one in enumerate(records):
-        yield f"{',' if place else '['}{line}{_nested(one.model_dump(mode='json'), 2, indented=indented)}"
-    yield "\n  ]" if indented else "]"
-
-
-def _nested(value: Any, depth: int, *, indented: bool) -> str:
-    return _INDENTED(value).replace("\n", "\n" + "  " * depth) if indented else _PLAIN(value)
+        yield f"{',' if place else '['}{line}{_PLAIN(one.model_dump(mode='json'))}"

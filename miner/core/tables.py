@@ -87,7 +87,6 @@ facts = Table(
     Column("run_id", String(40), ForeignKey("runs.run_id"), nullable=False),
     UniqueConstraint("kind", "subject", "input_hash", "ordinal", "producer", "epoch", name="uq_fact_key"),
     Index("ix_facts_subject", "subject", "kind"),
-    Index("ix_facts_producer", "producer", "epoch"),
 )
 
 tombstones = Table(

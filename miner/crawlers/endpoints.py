@@ -209,7 +209,7 @@ class _Search:
         pull = self._own_commits(parent, head)
         if len(pull) < 2:
             return "squash", parent
-        landed = find_landed(self.mirror, merge, pull, self.at.base_oid)
+        landed = find_landed(self.mirror, merge, pull, self.at.base_oid, self.at.number)
         if not landed.commits:
             return "squash", parent
         first = landed.commits[-1]

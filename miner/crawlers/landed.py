@@ -5,16 +5,23 @@ of its own title and date. Both leave one parent, so that the number of parents 
 back from the last landed commit as long as a commit is the twin of one of the pull request's: by title and author's
 date, else by patch id (https://git-scm.com/docs/git-patch-id), which a commit needs that was worded anew. So commits
 that were dropped on the way (their change was there already) or put in another order do no harm.
+
+A pull request that was built on another one holds the commits of that one, too, which landed before it. So the walk
+ends at a commit that was made long before the one after it (what lands together is committed together), and a title
+that names another pull request, as that of a squash does, says whose commit it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from miner.crawlers.mirror import Mirror
 
 _UNKNOWN = -1
+_TOGETHER_S = 300
+_NAMES_A_PULL = re.compile(r"\(#([1-9]\d*)\)$")
 _LOG = "--format=%H%x00%P%x00%at%x00%ct%x00%s"
 
 
@@ -56,7 +63,7 @@ def only_title(title: str) -> CommitLine:
     return CommitLine("", (), _UNKNOWN, _UNKNOWN, title)
 
 
-def find_landed(mirror: Mirror, last: str, pull: Sequence[CommitLine], stop: str | None) -> Landed:
+def find_landed(mirror: Mirror, last: str, pull: Sequence[CommitLine], stop: str | None, number: int) -> Landed:
     """Walk back from the last commit that a pull request brought to its base branch.
 
     Args:
@@ -64,16 +71,17 @@ def find_landed(mirror: Mirror, last: str, pull: Sequence[CommitLine], stop: str
         last: the merge commit, as the forge calls it.
         pull: the commits of the pull request.
         stop: a commit that was on the base branch before, where it is known.
+        number: of the pull request.
     """
     chain = commit_lines(mirror, "--first-parent", f"--max-count={len(pull)}", last)
     rest = list(pull)
     landed: list[CommitLine] = []
     by_patch = 0
     for commit in chain:
-        if commit.oid == stop or len(commit.parents) != 1:
+        if commit.oid == stop or len(commit.parents) != 1 or (landed and not _together(commit, landed[-1])):
             break
         twin = next((one for one in rest if _is_twin(one, commit)), None)
-        if twin is None:
+        if twin is None and _names(commit) in (None, number):
             twin = _same_patch(mirror, commit, rest)
             by_patch += twin is not None
         if twin is None:
@@ -85,6 +93,16 @@ def find_landed(mirror: Mirror, last: str, pull: Sequence[CommitLine], stop: str
 
 def _is_twin(one: CommitLine, other: CommitLine) -> bool:
     return one.title == other.title and one.authored_at in (other.authored_at, _UNKNOWN)
+
+
+def _together(one: CommitLine, after: CommitLine) -> bool:
+    return after.committed_at - one.committed_at <= _TOGETHER_S
+
+
+def _names(commit: CommitLine) -> int | None:
+    """Return the number of the pull request that a title names at its end, as the forge writes it for a squash."""
+    found = _NAMES_A_PULL.search(commit.title)
+    return int(found[1]) if found else None
 
 
 def _same_patch(mirror: Mirror, commit: CommitLine, among: Iterable[CommitLine]) -> CommitLine | None:

@@ -137,7 +137,8 @@ class Mirror:
 
         Args:
             wanted: name -> the id of a commit, or a full reference of the remote, which is asked for every time.
-            also: more of the same, fetched only if anything of `wanted` is ("tags/*" -> "refs/tags/*").
+            also: more of the same ("tags/*" -> "refs/tags/*"), fetched only if anything of `wanted` is, or if nothing
+                was ever fetched for this repository: others of its network may have brought all of `wanted`.
 
         Raises:
             Refused: the repository is gone.
@@ -148,9 +149,12 @@ class Mirror:
         with self._store.locked() as lock:
             sizes = repo.sizes(source for source in wanted.values() if not source.startswith("refs/"))
             lacking = {name: source for name, source in wanted.items() if sizes.get(source) is None}
-            if not lacking:
+            if not lacking and (not also or self._has_names()):
                 return frozenset()
             return self._fetch(lock, {**(also or {}), **lacking}) & lacking.keys()
+
+    def _has_names(self) -> bool:
+        return self.repo.run("for-each-ref", "--count=1", f"{self.remote.space}/") != b""
 
     def _fetch(self, lock: int, sources: dict[str, str]) -> frozenset[str]:
         """Fetch by name -> source, and return the names of those that the remote does not have."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from miner.core.errors import UsageError
+from miner.core.errors import CapReached, UsageError
+from miner.core.records import Decision
 from miner.core.settings import Settings
 from miner.crawlers.interface import Source
 from miner.jobs.context import Context, open_context
@@ -51,17 +52,21 @@ def run(settings: Settings, *, quiet: bool = False, source: Source[Any] | None =
     started = time.monotonic()
     command = "run" if settings.mine.pilot is None else "pilot"
     with open_context(settings, command, source) as context, watching(context, command, quiet=quiet) as watch:
-        done = mine_and_release(context, watch) if command == "run" else fly(context, units_of(context), watch)
+        done = mine_and_release(context, watch) if command == "run" else _sample(context, watch)
         return summary(context, watch, done, time.monotonic() - started)
 
 
-def units_of(context: Context) -> tuple[str, ...]:
-    """Return what discovery is split into.
+def units_of(context: Context, watch: Watch) -> tuple[str, ...]:
+    """Return what discovery is split into; nothing where a cap is reached by asking for that.
 
     Raises:
         UsageError: there is nothing: a release would be replaced by an empty one.
     """
-    units = context.source.units(context.memo(context.store))
+    try:
+        units = context.source.units(context.memo(context.store))
+    except CapReached as cap:
+        watch.caps.hit(str(cap))
+        return ()
     if not units:
         what, next_step = _EMPTY.get(context.settings.source, ("the source holds nothing", "look into what it reads"))
         raise UsageError(f"no candidates: {what}", next_step=next_step)
@@ -73,8 +78,18 @@ def mine_and_release(context: Context, watch: Watch) -> Done:
 
     A run that stops at a cap leaves the last release as it is: what it came to is a sample.
     """
-    items = items_of(context, discover(context, units_of(context), watch))
-    decisions = mine_all(context, items, watch)
+    found, decisions = _mined(context, watch)
     if watch.caps.stopped:
-        return Done(len(items), decisions)
-    return Done(len(items), decisions, write(context.settings, context.ledger, context.reader, decisions))
+        return Done(found, decisions)
+    return Done(found, decisions, write(context.settings, context.ledger, context.reader, decisions))
+
+
+def _mined(context: Context, watch: Watch) -> tuple[int, list[Decision]]:
+    """Return how many candidates there are, and the decisions; what was known of each beside them is let go."""
+    items = items_of(context, discover(context, units_of(context, watch), watch))
+    return len(items), mine_all(context, items, watch)
+
+
+def _sample(context: Context, watch: Watch) -> Done:
+    units = units_of(context, watch)
+    return fly(context, units, watch) if units else Done(0, ())

@@ -181,7 +181,7 @@ def _of_run(settings: Settings, ledger: Ledger, run: Row[Any], options: Sequence
         max_points=beat.max_points if beat else None,
         max_hours=beat.max_hours if beat else None,
         capped=beat.capped if beat else "",
-        next=_next(state, bool(faults), run.command, _flags(settings, source, month), options),
+        next=_next(state, bool(faults), run.command, [*_flags(settings, source, month), *_pilot(run)], options),
     )
 
 
@@ -290,6 +290,12 @@ def _flags(settings: Settings, source: str, month: str | None) -> list[str]:
     """Return the flags that make a run over these settings one over that source and month."""
     flags = ["--source", source] if settings.source != source else []
     return [*flags, "--month", month] if month is not None and settings.mine.month != month else flags
+
+
+def _pilot(run: Row[Any]) -> list[str]:
+    """Return the flag that makes a run a pilot as large as that one was."""
+    number = json.loads(run.settings).get("mine", {}).get("pilot")
+    return ["--pilot", str(number)] if run.command == "pilot" and number is not None else []
 
 
 def _next(state: str, faults: bool, command: str, flags: Sequence[str], options: Sequence[str]) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy.dialects import sqlite
 
 from miner.core.errors import LedgerError
 from miner.core.ledger import Ledger, fact_id
+from miner.core.ledger_rows import FIND
 from miner.core.reasons import Reason
 from miner.core.records import Decision, Fact, FactKey, Finding, Seen, State, Visibility
 from miner.core.settings import load_settings
@@ -45,6 +49,16 @@ def test_facts_are_found_by_their_ids_however_many(ledger: Ledger) -> None:
     wanted = [fact_id(one.key) for one in facts]
     assert ledger.get_all([*wanted, "f" * 64, wanted[0]]) == dict(zip(wanted, facts, strict=True))
     assert ledger.runs_of(wanted) == dict.fromkeys(wanted, "r1")
+
+
+@pytest.mark.parametrize("of_inputs", [True, False])
+@pytest.mark.parametrize("standing", [True, False])
+def test_facts_of_a_key_are_found_by_the_key(of_inputs: bool, standing: bool, ledger: Ledger, tmp_path: Path) -> None:
+    statement = FIND[of_inputs, standing].compile(dialect=sqlite.dialect())
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as database:
+        plan = database.execute(f"EXPLAIN QUERY PLAN {statement}", ["x"] * len(statement.positiontup or ())).fetchall()
+    (search,) = [row[3] for row in plan if row[3].startswith("SEARCH facts")]
+    assert "subject=?" in search, "not by all facts of a kind or producer, of which there may be a million"
 
 
 def test_decisions_are_stored_with_their_findings_in_order(ledger: Ledger) -> None:

@@ -75,6 +75,32 @@ def bodies(bench: Bench, found: Found[PullItem]) -> dict[int, str]:
     return texts
 
 
+def test_an_issue_that_was_not_there_once_is_asked_for_again(world: World, bench: Bench) -> None:
+    lib(world, listed=False)
+    bench.forge.fail("issues", "partial", times=1, path=("repository", "n1"))
+    before = bench.crawl("octo/lib")["octo/lib"]
+    assert seen(bench, before.items[0]).pull.references == {1: "gone"}
+    after = again(bench, "octo/lib")["octo/lib"]
+    assert documents(bench) == ["touched", "issues"]
+    assert bodies(bench, after) == {2: "Once upon a time"}
+    assert documents_of_another_run(bench) == []
+
+
+def test_an_issue_that_is_gone_stays_gone(world: World, bench: Bench) -> None:
+    repo = lib(world, listed=False)
+    repo.issues[1].deleted = True
+    bench.crawl("octo/lib")
+    after = again(bench, "octo/lib")["octo/lib"]
+    assert documents(bench) == ["touched"]
+    assert seen(bench, after.items[0]).pull.references == {1: "gone"}
+
+
+def documents_of_another_run(bench: Bench) -> list[str]:
+    bench.forge.log.clear()
+    bench.crawl("octo/lib")
+    return documents(bench)
+
+
 @pytest.mark.parametrize("listed", [True, False], ids=["closing reference", "named in the text"])
 def test_an_edited_issue_gives_a_new_fact_beside_the_old_one(world: World, bench: Bench, listed: bool) -> None:
     repo = lib(world, listed=listed, pulls=3)

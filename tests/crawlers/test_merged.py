@@ -221,6 +221,25 @@ def test_rebase_with_conflicts_is_found_by_title_and_date(pull: Pull) -> None:
     assert short(pull.ends(pull.at(head, last))) == ("rebase", main, last, False)
 
 
+def test_rebase_of_what_was_built_on_another_pull_request_begins_after_that(pull: Pull) -> None:
+    below = pull.commit({**OLD, "a": "1"}, pull.base, title="Below", authored=START)
+    head = pull.commit({**OLD, "a": "1", "b": "1"}, below, title="Own", authored=START + 1)
+    landed = pull.commit({**OLD, "x": "1", "a": "1"}, pull.base, title="Below", authored=START, at=START + 5_000)
+    last = pull.commit(
+        {**OLD, "x": "1", "a": "1", "b": "1"}, landed, title="Own", authored=START + 1, at=START + 90_000
+    )
+    assert short(pull.ends(pull.at(head, last, base_oid=pull.base))) == ("rebase", landed, last, False)
+
+
+def test_squash_of_what_was_built_on_another_pull_request_begins_after_that(pull: Pull) -> None:
+    below = pull.commit({**OLD, "a": "1"}, pull.base, title="Below")
+    head = pull.commit({**OLD, "a": "1", "b": "1"}, below, title="Own")
+    main = pull.commit({**OLD, "x": "1"}, pull.base, title="Elsewhere")
+    squashed = pull.commit({**OLD, "x": "1", "a": "1"}, main, title="Below (#6)")
+    last = pull.commit({**OLD, "x": "1", "a": "1", "b": "1"}, squashed, title="Own (#7)")
+    assert pull.ends(pull.at(head, last, base_oid=pull.base)).base == squashed
+
+
 def test_rebase_whose_head_is_gone_is_found_by_titles(pull: Pull) -> None:
     _, main, last = rebased(pull, [0, 1, 2])
     at = pull.at(NOBODY, last, has_ref=False, commit_titles=("Step 0", "Step 1", "Step 2"))

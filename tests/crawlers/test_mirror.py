@@ -105,6 +105,23 @@ def test_names_of_two_repositories_of_a_network_stay_apart_and_share_their_objec
     assert have, "the fork was fetched without telling what is there"
 
 
+def test_names_of_a_repository_come_also_where_its_fork_has_brought_all_commits(
+    upstream: Upstream, server: GitServer, tmp_path: Path
+) -> None:
+    last = upstream.ref("heads/main", upstream.commit({"a": "1"}))
+    upstream.ref("tags/v1.0", last)
+    fork = Upstream(tmp_path / "served" / "f" / "r.git")
+    fork.repo.run("fetch", str(upstream.path), "refs/heads/main:refs/heads/main", env={"GIT_ALLOW_PROTOCOL": "file"})
+    tags = {"tags/*": "refs/tags/*"}
+    assert mirror_of(server, tmp_path, "f/r", 2).bring({"pull/1/merge": last}, also=tags) == frozenset()
+    own = mirror_of(server, tmp_path)
+    assert own.bring({"pull/7/merge": last}, also=tags) == frozenset()
+    assert own.resolve("tags/v1.0") == last
+    server.asked.clear()
+    own.bring({"pull/7/merge": last}, also=tags)
+    assert server.asked == []
+
+
 def test_mirrors_of_a_forge_are_one_store_for_each_network(tmp_path: Path) -> None:
     mirrors = Mirrors(tmp_path, Github(url="https://forge.example/"))
     assert mirrors.of("o/r", 5, 3).path == mirrors.of("f/r", 6, 3).path == tmp_path / "3.git"

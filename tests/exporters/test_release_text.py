@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.text import json_bytes, record_hash
-from miner.core.hashing import hash_of
+from miner.core.hashing import canonical_json, hash_of
 from miner.core.records import Record
 
 JSON = st.recursive(
@@ -40,10 +40,18 @@ WHOLES = st.builds(
 
 
 @given(WHOLES)
-def test_a_record_is_written_as_the_standard_library_writes_it_whole(whole: Whole) -> None:
-    value = whole.model_dump(mode="json")
-    assert json_bytes(whole).decode() == json.dumps(value, sort_keys=True, indent=2) + "\n"
+def test_a_record_is_written_with_each_listed_record_on_a_line(whole: Whole) -> None:
+    value, text = whole.model_dump(mode="json"), json_bytes(whole).decode()
+    assert json.loads(text) == value
+    lines = {line.strip().removesuffix(",") for line in text.splitlines()}
+    assert lines.issuperset(canonical_json(part) for part in (*whole.alpha, *whole.zeta))
     assert record_hash(whole) == hash_of(value) == hash_of(whole)
+
+
+@given(WHOLES)
+def test_what_is_no_list_of_records_stands_as_the_standard_library_writes_it(whole: Whole) -> None:
+    plain = whole.model_copy(update={"zeta": (), "alpha": ()})
+    assert json_bytes(plain).decode() == json.dumps(plain.model_dump(mode="json"), sort_keys=True, indent=2) + "\n"
 
 
 @given(JSON)

@@ -49,7 +49,8 @@ LINKED = (
 """Ways in which an issue is closed."""
 
 UNLINKED = (
-    Way("nothing", 72),
+    Way("nothing", 36),
+    Way("nothing, in the words that name issues", 36, "This fixes the {word}.\n\n" + _CHANGE),
     Way("mentions", 14, _CHANGE + "\nSee #{issue}.\n"),
     Way("template alone", 7, TEMPLATE + _CHANGE),
     Way("in code", 3, _CHANGE + "\nThe change log says `fixes #{issue}` of another one.\n"),

@@ -333,6 +333,16 @@ class TestCommandLine:
         assert f"! {LONG} [forge-unreachable]" in out
         assert "1 unit met a fault: run the same command again" in out
 
+    @pytest.mark.parametrize("pilot", [None, 2])
+    def test_cap_that_is_reached_before_all_repositories_are_known_is_a_cap_as_well(
+        self, call: Any, tmp_path: Path, pilot: int | None
+    ) -> None:
+        changes = {} if pilot is None else {"mine__pilot": pilot}
+        code, out, _ = call(tmp_path, run__max_points=0, **changes)
+        assert code == EXIT_CAPPED
+        assert "stopped at a cap: our own cap of 0 points" in out
+        assert not (tmp_path / "out").exists()
+
     def test_run_that_reaches_its_own_cap_stops_without_a_release_and_goes_on_later(
         self, call: Any, place: Place, tmp_path: Path
     ) -> None:

@@ -131,6 +131,12 @@ class TestState:
         assert (found.state, found.source, found.month) == ("killed", "github", "2025-05")
         assert found.next == "swe-miner run --source github --month 2025-05 -c 'paths.work=my work'"
 
+    def test_next_command_after_a_pilot_that_was_cut_is_the_pilot(self, server: IndexServer, tmp_path: Path) -> None:
+        flown = settings(tmp_path, server, mine__source="github", mine__month="2025-05", mine__pilot=50)
+        Ledger(flown.paths.ledger).begin_run("r", "pilot", flown, {})
+        chosen = settings(tmp_path, server, mine__source="github", mine__month="2025-05")
+        assert status(chosen).next == "swe-miner run --pilot 50"
+
 
 class TestMonths:
     """A ledger of two months and a pilot between them."""

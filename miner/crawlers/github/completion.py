@@ -243,6 +243,11 @@ def referenced(desk: Desk, digest: str, number: int) -> Node | None:
     return None
 
 
+def is_gone(desk: Desk, digest: str, number: int) -> bool:
+    """Whether an answer of `look_up` says that there is nothing of a number."""
+    return any(other == number and node is None for other, node in references_of(DECODED.read(digest, desk.blobs)))
+
+
 def _look_up(desk: Desk, repository: Repository, numbers: Sequence[int]) -> Iterator[Fact]:
     subject, inputs = subject_of(repository.forge_id), {"numbers": list(numbers)}
     run = partial(_issues, desk, repository, numbers)

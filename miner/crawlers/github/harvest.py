@@ -18,6 +18,7 @@ from miner.crawlers.github.completion import (
     OpenList,
     closing_nodes,
     complete_together,
+    is_gone,
     look_up,
     open_lists,
     referenced,
@@ -68,8 +69,11 @@ def harvest(desk: Desk, subject: Subject, sights: Iterable[Sight]) -> Harvest:
     waiting: list[tuple[Sight, Completion, tuple[int, ...]]] = []
     renewals = renewals_of(desk, subject.repository)
     sights = _page_by_page(sights)
-    complete_together(desk, [(subject.repository, missing_on(desk, subject.repository, sights).lists)])
+    complete_together(desk, [(subject.repository, _longer_on(desk, subject.repository, sights))])
     for sight in sights:
+        if not _may_link(_node(desk, subject.repository, sight)):
+            made.unlinked += 1
+            continue
         completion = Completion(desk, subject.repository)
         named = _complete(desk, subject.repository, sight, completion, renewals)
         if named:
@@ -84,7 +88,10 @@ def harvest(desk: Desk, subject: Subject, sights: Iterable[Sight]) -> Harvest:
 
 
 def linked(desk: Desk, repository: Repository, sights: Iterable[Sight]) -> Versions:
-    """Return the issues of a repository that pull requests close or name, in the oldest versions that one rests on."""
+    """Return the issues of a repository that pull requests close or name, in the oldest versions that one rests on.
+
+    A number that was not there is None: that it is not is asked for twice (law 2).
+    """
     versions: Versions = {}
     named: set[int] = set()
     renewals = renewals_of(desk, repository)
@@ -100,6 +107,8 @@ def linked(desk: Desk, repository: Repository, sights: Iterable[Sight]) -> Versi
     for number, digest in look_up(desk, repository, named).items():
         if (found := referenced(desk, digest, number)) is not None:
             note(found)
+        elif is_gone(desk, digest, number):  # as one answer says
+            versions.setdefault(number, None)
     return {number: renewals.version(number, at) for number, at in versions.items()}
 
 
@@ -116,14 +125,39 @@ def missing_on(desk: Desk, repository: Repository, sights: Iterable[Sight]) -> M
     missing = Missing()
     for sight in _page_by_page(sights):
         node = _node(desk, repository, sight)
-        issues = list(nodes(node.get("closingIssuesReferences")))
-        named = named_numbers(parse_pull(node), repository) if any(map(may_close, _texts(node))) else ()
-        missing.numbers.update(named)
-        missing.lists.extend(open_lists("PullRequest", node, LINKING))
-        if issues or named:
-            missing.lists.extend(open_lists("PullRequest", node, OTHERS))
-            missing.lists.extend(one for issue in issues for one in open_lists("Issue", issue, ISSUE_LISTS))
+        if _may_link(node):
+            named = named_numbers(parse_pull(node), repository)
+            missing.numbers.update(named)
+            missing.lists.extend(_longer(node, linked=bool(named) or _closes(node)))
     return missing
+
+
+def _longer_on(desk: Desk, repository: Repository, sights: Iterable[Sight]) -> Iterator[OpenList]:
+    """Yield the lists of `missing_on`; a pull request without a long list, as nearly all are, is not parsed."""
+    for sight in sights:
+        node = _node(desk, repository, sight)
+        if any(_longer(node, linked=True)) and _may_link(node):
+            linked = _closes(node) or bool(named_numbers(parse_pull(node), repository))
+            yield from _longer(node, linked=linked)
+
+
+def _longer(node: Node, *, linked: bool) -> Iterator[OpenList]:
+    """Yield the lists of a pull request that are longer than they stand on its page, as far as they matter."""
+    yield from open_lists("PullRequest", node, LINKING)
+    if linked:
+        yield from open_lists("PullRequest", node, OTHERS)
+        for issue in nodes(node.get("closingIssuesReferences")):
+            yield from open_lists("Issue", issue, ISSUE_LISTS)
+
+
+def _closes(node: Node) -> bool:
+    """Whether the forge lists an issue as closed by a pull request."""
+    return next(nodes(node.get("closingIssuesReferences")), None) is not None
+
+
+def _may_link(node: Node) -> bool:
+    """Whether a pull request may close an issue: a quick look at its page, before it is parsed."""
+    return _closes(node) or any(map(may_close, _texts(node))) or any(open_lists("PullRequest", node, LINKING))
 
 
 def _texts(node: Node) -> Iterator[str]:
@@ -180,16 +214,22 @@ def _add(
     for issue in named:
         if (now := renewals.now(issue)) is not None:
             completion.issue(now)
-    renewed = renewals.digests([*_closing(node, repository, completion), *named])
+    back = renewals.back(number for number, digest in answers.items() if is_gone(desk, digest, number))
+    for issue in back.values():
+        completion.issue(issue)
+    renewed = renewals.digests([*_closing(node, repository, completion), *named], back)
     rest, looked = completion.rest, sorted(set(answers.values()))
     looked_answers, later = ([DECODED.read(one, desk.blobs) for one in digests] for digests in (looked, renewed))
     pull = parse_pull(whole(node, rest))
     pull = as_renewed(with_references(pull, repository, looked_answers, rest), repository, later, rest)
+    is_linked = bool(closing_links(Crawled(repository=repository, pull=pull)))
+    if is_linked:
+        completion.pull(node, OTHERS)  # not yet done for links to other repositories alone
     made.notes.extend(completion.notes)
-    if not closing_links(Crawled(repository=repository, pull=pull)):
+    if not is_linked:
         made.unlinked += 1
         return
-    gathered = gather(subject.answer, node, looked_answers, later, rest)
+    gathered = gather(subject.answer, node, looked_answers, later, completion.rest)
     made.items.append(
         PullItem(
             repository_id=repository.forge_id,

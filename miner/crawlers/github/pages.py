@@ -15,7 +15,7 @@ from miner.core.errors import InfrastructureFault
 from miner.core.reasons import Reason
 
 Node = Mapping[str, Any]
-_KEPT = 6
+_KEPT = 16
 
 
 class Decoded:

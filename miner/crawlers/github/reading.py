@@ -2,7 +2,7 @@
 
 A walk reads the pull requests that were touched last first. One that is touched meanwhile jumps to the front and is
 missed, so that after more than one page the front is read again, down to what was newest when the walk began, until
-one page was enough for that: a page is read in one moment.
+one page was enough for that (a page is read in one moment), or nothing was touched since then.
 """
 
 from __future__ import annotations
@@ -113,9 +113,12 @@ class Walk:
             self._end_pass()
 
     def _end_pass(self) -> None:
-        """Read the front again, unless one page did for it."""
+        """Read the front again, unless one page did for it, or the first one showed nothing newer than the last time.
+
+        The latter is how it ends where a page holds too little to show what is older, too.
+        """
         self.passes += 1
-        self._done = self._pages <= 1 or self._front is None
+        self._done = self._pages <= 1 or self._front is None or self._front <= self._floor
         if not self._done and self.passes >= MOST_PASSES:
             self._done = self.bounded = True
         if self._front is not None:

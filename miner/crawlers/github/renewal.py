@@ -1,7 +1,8 @@
 """Issues that were touched after they were read: the `updatedAt` of a pull request does not move when one is edited.
 
 One document asks when the issues of several repositories were touched last (`crawl.touched`), and those that were are
-read once more (`crawl.renewed`). What was read before stays a fact; the newest reading counts.
+read once more (`crawl.renewed`). What was read before stays a fact; the newest reading counts. So it is for numbers of
+which the forge has said once that there is no such issue.
 """
 
 from __future__ import annotations
@@ -65,9 +66,15 @@ class Renewals:
             return node
         return self._last[number].nodes[number]
 
-    def digests(self, issues: Iterable[Node]) -> list[str]:
-        """Return the answers that say something newer of issues, oldest first."""
+    def back(self, gone: Iterable[int]) -> dict[int, Node]:
+        """Return, of numbers that were not there when they were looked up, those that an issue has now."""
+        found = ((number, self._last[number].nodes[number]) for number in gone if number in self._last)
+        return {number: node for number, node in found if node is not None and node.get("__typename") == "Issue"}
+
+    def digests(self, issues: Iterable[Node], back: Iterable[int] = ()) -> list[str]:
+        """Return the answers that say something newer of issues, and of numbers that are back, oldest first."""
         newer = {self._last[issue["number"]].digest for issue in issues if self.now(issue) is not issue}
+        newer |= {self._last[number].digest for number in back}
         return [renewal.digest for renewal in self._found if renewal.digest in newer]
 
 
