@@ -1,6 +1,6 @@
 """A whole month at scale: thousands of repositories, crawled, judged at the gates and released by one process.
 
-    python benchmarks/month_scale.py [--repositories 5000] [--pulls 100000] [--kill]
+    python benchmarks/month_scale.py [--repositories 5000] [--pulls 103000] [--kill]
 
 The test server (`tests/forge`) shows the repositories in a process of its own; `tests/forge/mix.py` says what their
 pull requests are like. The job is `miner.jobs.monthly.run`, as `swe-miner run` calls it, in a process of its own. Its
@@ -175,7 +175,7 @@ def measure(folder: Path, repositories: int, pulls: int, *, kill: bool) -> tuple
     with served(folder, repositories, pulls) as url:
         true = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
         if kill:
-            run(folder, url, kill_after=round(pulls / 80))
+            run(folder, url, kill_after=round(pulls / 50))
             before = len(asked(folder))
         run(folder, url)
         log = asked(folder)
@@ -213,7 +213,7 @@ def main() -> None:
     """Read the command line and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repositories", type=int, default=5000)
-    parser.add_argument("--pulls", type=int, default=100_000)
+    parser.add_argument("--pulls", type=int, default=103_000, help="3 of 100 in repositories that are refused")
     parser.add_argument("--kill", action="store_true", help="kill the job once in the middle of the crawl")
     parser.add_argument("--keep", type=Path, help="a folder for everything, which is kept")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)

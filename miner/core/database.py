@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError, StatementError
 
-from miner.core.errors import ConfigError, DiskFull, LedgerError
+from miner.core.errors import ConfigError, DiskFull, LedgerError, SweMinerError
 
 OTHER_FOLDER = "make its folder readable and writable, or choose another with `-c paths.work=...`"
 
@@ -68,3 +68,7 @@ def ledger_faults() -> Iterator[None]:
         if isinstance(error, IntegrityError):
             raise
         raise LedgerError(f"the ledger is damaged or not a ledger: {error.orig}") from error
+    except StatementError as error:
+        if isinstance(error.orig, SweMinerError):  # a signal came while a statement was made
+            raise error.orig from None
+        raise
