@@ -150,18 +150,11 @@ def run(folder: Path, url: str, *, kill_after: int | None = None) -> bool:
     return True
 
 
-def candidates(folder: Path) -> list[str]:
-    """Return all candidates of the ledger that were decided on, once for each decision of the last run."""
+def ask(folder: Path, query: str) -> list[Any]:
+    """Return the first column of what the ledger answers; `LAST` stands for its last run."""
+    last = "(SELECT run_id FROM runs ORDER BY started_at DESC LIMIT 1)"
     with closing(sqlite3.connect(folder / "var" / "ledger.sqlite3")) as ledger:
-        last = "SELECT run_id FROM runs ORDER BY started_at DESC LIMIT 1"
-        return [name for (name,) in ledger.execute(f"SELECT instance_id FROM decisions WHERE run_id = ({last})")]
-
-
-def count(folder: Path, table: str) -> int:
-    """Return the number of rows of a table of the ledger."""
-    with closing(sqlite3.connect(folder / "var" / "ledger.sqlite3")) as ledger:
-        (number,) = ledger.execute(f"SELECT count(*) FROM {table}").fetchone()
-        return int(number)
+        return [row[0] for row in ledger.execute(query.replace("LAST", last))]
 
 
 def size_mb(path: Path) -> float:
@@ -180,18 +173,19 @@ def measure(folder: Path, repositories: int, pulls: int, *, kill: bool) -> tuple
         run(folder, url)
         log = asked(folder)
     done = json.loads((folder / "done.json").read_text(encoding="utf-8"))
-    found = candidates(folder)
+    found = ask(folder, "SELECT instance_id FROM decisions WHERE run_id = LAST")
+    (merged,) = ask(folder, "SELECT sum(merged) FROM intake WHERE run_id = LAST")
+    (facts,) = ask(folder, "SELECT count(*) FROM facts")
     missing = len(set(true["linked"]) - set(found))
     phases = Table("phase", "seconds", "of the processor", "resident MiB after it", "peak MiB so far")
     for name in (*PHASES, "whole"):
         spent = done["phases"][name]
         phases.add_row(name, *(f"{spent[what]:.0f}" for what in ("seconds", "processor", "VmRSS", "VmHWM")))
     figures = Table("figure", "measured")
-    facts = count(folder, "facts")
     again = Counter(json.dumps([line[0], line[3], line[4]]) for line in log if line[2] == 200)
     rows: list[tuple[str, str]] = [
         ("repositories", f"{repositories:,}"),
-        ("merged pull requests of the month", f"{true['merged']:,}"),
+        ("merged pull requests, of", f"{merged:,}, {true['merged']:,}"),
         ("candidates, and linked ones that are missing", f"{len(found):,}, {missing}"),
         ("decided twice", str(len(found) - len(set(found)))),
         ("requests, points", f"{len(log):,}, {sum(line[1] for line in log):,}"),

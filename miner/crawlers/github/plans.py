@@ -24,6 +24,8 @@ _SEARCH_LATE = timedelta(hours=1)
 _LISTS_OF_A_PULL = 14
 _WALK_MAY_COST = 1.5
 _JOINED = timedelta(days=31)
+_TOUCHED_AGAIN = 0.25
+"""Share of known pull requests that may have been touched again: a few rows more cost less than one more page."""
 
 
 class Plan(Record):
@@ -148,7 +150,7 @@ def _touched(known: Coverage, held: Known, month: Month, counts: Counts) -> int 
     if held.since is None or counts.touched is None:
         return None
     older = sum(month.start <= sight.updated_at < held.to - OVERLAP for sight in known.sights.values())
-    return max(1, counts.touched - older)
+    return max(1, counts.touched - older + round(older * _TOUCHED_AGAIN))
 
 
 def estimate(count: int, size: int) -> int:
