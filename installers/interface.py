@@ -1,9 +1,19 @@
-"""What the rungs of the installer's ladder answer where they have no recipe and no environment."""
+"""The ladder's vocabulary: a rung proposes a recipe, an attempt says what came of it, an edit why it was changed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from miner.core.memo import Memo
 from miner.core.reasons import Reason
-from miner.core.records import Record
+from miner.core.records import BuildMode, Environment, Legible, Recipe, Record
+
+if TYPE_CHECKING:
+    from installers.pythons import Python
+    from installers.workshop import Workshop
 
 
 class Refusal(Record):
@@ -15,3 +25,143 @@ class Refusal(Record):
 
 class TooLarge(Exception):
     """An installation left more behind than is kept."""
+
+
+class Signature(Record):
+    """What kind of failure a log shows, so that equal failures of different projects are equal.
+
+    Attributes:
+        kind: a name of `installers.repair.signatures` ("missing-module").
+        subject: what it is about ("yaml", "libpq-fe.h", "--cov"), "" where there is nothing to name.
+    """
+
+    kind: str
+    subject: Legible = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.subject}" if self.subject else self.kind
+
+
+class Edit(Record):
+    """One change of a recipe, and why.
+
+    Attributes:
+        rule: a name of `installers.repair.rules`, or of the rung that made it.
+        signature: what it answers; None where it is no answer to a failure.
+        why: one sentence for people.
+    """
+
+    rule: str
+    signature: Signature | None = None
+    why: Legible
+
+
+class Proposal(Record):
+    """A recipe to try, and the edits that made it, the oldest first."""
+
+    recipe: Recipe
+    edits: tuple[Edit, ...] = ()
+
+
+class Attempt(Record):
+    """What came of a proposal; the payload of a fact `install.attempt`.
+
+    Attributes:
+        number: counted over all rungs, from 0.
+        fingerprint: of everything that the recipe's dependencies are locked from, without dates.
+        cutoff: the package index was taken as of then.
+        mode: in which the project was installed last.
+        outcome: "ok" for a healthy environment, else the code of the reason.
+        signatures: of the failures that its logs show, the most telling first; also those of a healthy one's tests.
+        environment: the healthy environment.
+        share: of the candidate's own tests, those that pass at the base commit; None where there are none.
+        passed: number of those that pass, of `total`.
+        steps: ids of the facts that it rests on.
+        seconds: that these took when they were measured.
+    """
+
+    rung: str
+    number: int
+    recipe: Recipe
+    edits: tuple[Edit, ...] = ()
+    fingerprint: str = ""
+    cutoff: datetime
+    mode: BuildMode | None = None
+    outcome: str
+    detail: Legible = ""
+    signatures: tuple[Signature, ...] = ()
+    environment: Environment | None = None
+    share: float | None = None
+    passed: int = 0
+    total: int = 0
+    steps: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it came to a healthy environment."""
+        return self.outcome == "ok"
+
+
+class Remembered(Record):
+    """A healthy attempt of an earlier run."""
+
+    repository: str
+    attempt: Attempt
+
+
+class Memory(Record):
+    """What earlier runs learned, frozen at the start of a run; its hash is an input of what rests on it."""
+
+    attempts: tuple[Remembered, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A repository at its base commit, as far as rungs read it; nothing of it is ever executed here.
+
+    Attributes:
+        files: path -> content of the declaration files (`miner.project.facts.is_declaration`).
+        paths: every path.
+    """
+
+    files: Mapping[str, bytes]
+    paths: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a rung is asked: a recipe for this tree, after what was tried before.
+
+    Attributes:
+        declared: the recipe of the tree's own declarations, which the case rests on.
+        past: all attempts so far, of all rungs, in order.
+    """
+
+    repository: str
+    tree: Tree
+    declared: Recipe
+    created_at: datetime
+    test_files: Sequence[str]
+    past: Sequence[Attempt]
+
+
+@dataclass(frozen=True)
+class Help:
+    """What a rung may use to find an answer: what it asks the network for is a fact, by way of the memo."""
+
+    workshop: Workshop
+    memo: Memo
+    memory: Memory
+    pythons: Sequence[Python]
+
+
+class Rung(Protocol):
+    """One way to come to a recipe; a registry of them is `installers.rungs.RUNGS`."""
+
+    def __call__(self, question: Question, help_: Help) -> Proposal | None:
+        """Return the next recipe to try, None where this rung knows no other one.
+
+        Raises:
+            InfrastructureFault: a service that it asks did not answer.
+        """

@@ -74,6 +74,8 @@ class Reason(StrEnum):
     PATCH_TOO_LARGE = "patch-too-large"
     # install
     NO_PYTHON = "no-python"
+    PYTHON_TOO_NEW = "python-too-new"
+    PYTHON_2_ONLY = "python-2-only"
     SETUP_UNREADABLE = "setup-unreadable"
     LOCK_FAILED = "lock-failed"
     BUILD_FAILED = "build-failed"
@@ -84,6 +86,14 @@ class Reason(StrEnum):
     NOTHING_COLLECTED = "nothing-collected"
     PYTEST_UNUSABLE = "pytest-unusable"
     EDIT_NOT_SEEN = "edit-not-seen"
+    COLLECTION_BROKEN = "collection-broken"
+    TOO_FEW_PASS_AT_BASE = "too-few-pass-at-base"  # noqa: S105 - a reason code, not a secret
+    REBUILD_NEEDS_NETWORK = "rebuild-needs-network"
+    SYSTEM_PACKAGE_UNKNOWN = "system-package-unknown"
+    SUBMODULE_MISSING = "submodule-missing"
+    LFS_CONTENT_MISSING = "lfs-content-missing"
+    NEEDS_SERVICE = "needs-service"
+    NEEDS_DEVICE = "needs-device"
     # validate
     PATCH_DOES_NOT_APPLY = "patch-does-not-apply"
     REBUILD_FAILED = "rebuild-failed"
@@ -114,6 +124,8 @@ class Reason(StrEnum):
     HOURS_UNREACHABLE = "hours-unreachable"
     INDEX_UNREACHABLE = "index-unreachable"
     INDEX_ERROR = "index-error"
+    INTERPRETER_UNAVAILABLE = "interpreter-unavailable"
+    SYSTEM_ARCHIVE_UNREACHABLE = "system-archive-unreachable"
     DOCKER_UNAVAILABLE = "docker-unavailable"
     DOCKER_ERROR = "docker-error"
     BASE_IMAGE_UNAVAILABLE = "base-image-unavailable"
@@ -198,6 +210,8 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.TOO_MANY_FILES: (_S, "the gold patch touches more files than the policy allows"),
     Reason.PATCH_TOO_LARGE: (_S, "the patch has more lines than the policy allows"),
     Reason.NO_PYTHON: (_I, "no configured Python satisfies the project's requirement"),
+    Reason.PYTHON_TOO_NEW: (_I, "the project needs a Python that is newer than those configured"),
+    Reason.PYTHON_2_ONLY: (_I, "the project runs on Python 2 only"),
     Reason.SETUP_UNREADABLE: (_I, "the project's build declaration cannot be parsed"),
     Reason.LOCK_FAILED: (_I, "the declared dependencies have no solution as of the cut-off date"),
     Reason.BUILD_FAILED: (_I, "a locked dependency could not be installed"),
@@ -208,6 +222,17 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.NOTHING_COLLECTED: (_I, "pytest collects no test from the changed test files"),
     Reason.PYTEST_UNUSABLE: (_I, "pytest itself does not start in this environment"),
     Reason.EDIT_NOT_SEEN: (_I, "an edit in the working tree is not seen by the tests"),
+    Reason.COLLECTION_BROKEN: (
+        _I,
+        "test files cannot be collected at the base commit, which the patches do not explain",
+    ),
+    Reason.TOO_FEW_PASS_AT_BASE: (_I, "fewer of the candidate's own tests pass at the base than the policy asks for"),
+    Reason.REBUILD_NEEDS_NETWORK: (_I, "a compiled project cannot be built again without the network"),
+    Reason.SYSTEM_PACKAGE_UNKNOWN: (_I, "the distribution has no package for a library or tool that is needed"),
+    Reason.SUBMODULE_MISSING: (_I, "the installation or the tests need a git submodule that is not to be had"),
+    Reason.LFS_CONTENT_MISSING: (_I, "the installation or the tests need files that are kept by git LFS elsewhere"),
+    Reason.NEEDS_SERVICE: (_I, "the tests need a service (database, queue) that runs beside them"),
+    Reason.NEEDS_DEVICE: (_I, "the tests need a graphics processor, a display or another device"),
     Reason.PATCH_DOES_NOT_APPLY: (_V, "a patch does not apply in the image"),
     Reason.REBUILD_FAILED: (_V, "the offline re-install after the patch failed"),
     Reason.RUN_TIMEOUT: (_V, "the test run exceeded its wall-clock limit"),
@@ -241,6 +266,11 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.HOURS_UNREACHABLE: (_F, "the archive of public events does not answer as an archive does"),
     Reason.INDEX_UNREACHABLE: (_F, "the package index did not answer"),
     Reason.INDEX_ERROR: (_F, "the package index answered with a server error or nonsense"),
+    Reason.INTERPRETER_UNAVAILABLE: (
+        _F,
+        "an interpreter is neither in the base image nor to be had by uv nor in a local folder",
+    ),
+    Reason.SYSTEM_ARCHIVE_UNREACHABLE: (_F, "the archive of Debian packages did not answer"),
     Reason.DOCKER_UNAVAILABLE: (_F, "the container engine does not answer"),
     Reason.DOCKER_ERROR: (_F, "the container engine refused or broke an operation"),
     Reason.BASE_IMAGE_UNAVAILABLE: (_F, "the base image could neither be built nor pulled"),

@@ -305,10 +305,14 @@ class Candidate(Record):
 
 
 class BuildMode(StrEnum):
-    """How the project under test gets into its environment."""
+    """How the project under test gets into its environment.
+
+    COMPILED is an editable installation whose extension modules are built again, offline, after every patch.
+    """
 
     EDITABLE = "editable"
     NORMAL = "normal"
+    COMPILED = "compiled"
     NONE = "none"
 
 
@@ -328,6 +332,14 @@ class Recipe(Record):
         backend_path: `[build-system] backend-path`, for a back end that lies in the project itself.
         addopts: the project's own pytest options, as declared.
         build_env: variables that a build needs, such as the version for a back end that would ask git's tags for it.
+        constraints: PEP 508 bounds on versions of what `requirements` lead to; they ask for nothing themselves.
+        overrides: PEP 508 strings that win over what anything asks for (a pin that never existed).
+        build_constraints: the same as `constraints` for builds: of locked packages without a wheel, of the project.
+        exempt: distributions that are taken without the cut-off (deleted and uploaded again later).
+        fallback: which of the cut-off dates is taken, in the order of `installers.cutoff`; 0 is the first.
+        system_packages: Debian packages of the image beside those of the base.
+        compiled: the project has extension modules: the image carries the tool chain.
+        env: variables that the tests need; part of the image.
         sources: for every requirement and fact above, where it was read ("pyproject.toml: project.dependencies").
     """
 
@@ -345,6 +357,14 @@ class Recipe(Record):
     backend_path: tuple[str, ...] = ()
     addopts: tuple[str, ...] = ()
     build_env: dict[str, str] = Field(default_factory=dict)
+    constraints: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    build_constraints: tuple[str, ...] = ()
+    exempt: tuple[str, ...] = ()
+    fallback: int = 0
+    system_packages: tuple[str, ...] = ()
+    compiled: bool = False
+    env: dict[str, str] = Field(default_factory=dict)
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -357,7 +377,12 @@ class Layer(Record):
 
 
 class Environment(Record):
-    """A built environment: what is validated, scanned and released is this one digest."""
+    """A built environment: what is validated, scanned and released is this one digest.
+
+    Attributes:
+        layers: the base image's, those of its ground (interpreter, Debian packages), the dependencies, the project.
+        env: variables that the image sets for the tests.
+    """
 
     image: str
     base_digest: str
@@ -367,6 +392,7 @@ class Environment(Record):
     rebuild_cmd: str | None = None
     addopts: tuple[str, ...] = ()
     dropped_addopts: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
 
 
 class TestStatus(StrEnum):

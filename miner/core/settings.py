@@ -35,9 +35,14 @@ Place = Annotated[Path, AfterValidator(Path.absolute)]
 
 
 class Paths(_Section):
-    """Where things are kept. Nothing of this enters the ledger."""
+    """Where things are kept. Nothing of this enters the ledger.
+
+    Attributes:
+        pythons: a folder of interpreters (`3.8.18/bin/python3.8`), for what the base image lacks and uv cannot get.
+    """
 
     work: Place = Field(default=Path("var"), validate_default=True)
+    pythons: Place | None = None
     release: Place = Field(default=Path("out"), validate_default=True)
     ledger_url: str | None = None
     blobs_url: str | None = None
@@ -188,12 +193,41 @@ class ArchiveLimits(_Section):
 
 
 class Cutoff(_Section):
-    """The package index as of a date."""
+    """The package index as of a date.
+
+    Attributes:
+        days_after: the change was proposed, or the release was uploaded.
+        era_days: changes of one era share one first cut-off, the beginning of the era, and with it their environments.
+        fallback_days: later cut-offs, in days after the exact one, that are tried when the exact one leads nowhere.
+    """
 
     days_after: float
+    era_days: int = Field(ge=1)
+    fallback_days: tuple[int, ...]
     exempt: tuple[str, ...]
     exempt_before: str
     exempt_until_python: tuple[str, ...] = ()
+
+
+class Budget(_Section):
+    """How much one rung of the ladder may spend on one candidate: attempts, and seconds of their steps together."""
+
+    attempts: int = Field(ge=0)
+    seconds: float = Field(ge=0)
+
+
+class Ladder(_Section):
+    """How environments are looked for.
+
+    Attributes:
+        order: names of rungs, the first one first.
+        enough: an attempt in which this share of the candidate's tests passes at the base ends the climb.
+        budgets: of each rung.
+    """
+
+    order: tuple[str, ...]
+    enough: float = Field(ge=0, le=1)
+    budgets: dict[str, Budget]
 
 
 class Crawl(_Section):
@@ -218,6 +252,7 @@ class Measure(_Section):
     archive: ArchiveLimits
     crawl: Crawl
     cutoff: Cutoff
+    ladder: Ladder
     recheck_after_hours: float
     hash_seed: int
     timezone: str
@@ -271,6 +306,7 @@ class Policy(_Section):
 
     repositories: Repositories
     pulls: Pulls
+    min_suite_share: float = Field(ge=0, le=1)
     min_statement_chars: int
     max_gold_files: int
     max_patch_lines: int

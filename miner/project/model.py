@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from miner.core.records import Record
 
 
@@ -75,6 +77,38 @@ class Layout(Record):
     def src(self) -> bool:
         """Whether the code is not importable from the project's folder itself."""
         return bool(self.root)
+
+
+class Job(Record):
+    """What one job of a CI file installs and runs; a Dockerfile, a Makefile target or a nox session is one too.
+
+    Attributes:
+        source: file and job (".github/workflows/test.yml: test").
+        pythons: "3.8", in the order in which they are named; those of a matrix all.
+        system_packages: names of Debian packages that it installs.
+        requirements: what it installs by pip and the like, requirements files read.
+        constraints: what bounds versions without asking for anything.
+        extras: of the project itself.
+        groups: dependency groups (PEP 735, poetry, pdm) of the project.
+        env: variables that it sets for its commands, without secrets and expressions.
+        commands: shell commands in order, substitutions resolved as far as that is possible.
+        services: containers that run beside it ("redis", "postgres:13").
+        tests: whether it runs tests.
+        notes: what was left out and why: other systems than Linux, what is too strange to follow.
+    """
+
+    source: str
+    pythons: tuple[str, ...] = ()
+    system_packages: tuple[str, ...] = ()
+    requirements: tuple[Declared, ...] = ()
+    constraints: tuple[Declared, ...] = ()
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    commands: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    tests: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class ProjectFacts(Record):
