@@ -11,10 +11,10 @@ STAMP := .venv/.set-up
 REAL := docker or index
 FAST := not ($(REAL)) and not slow and not loopback
 
-.PHONY: help setup docker mine test-fast test test-all lint bench lock clean
+.PHONY: help setup docker mine test-fast test test-all lint bench bench-install lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## the project's own environment in .venv, from requirements.lock
 
@@ -41,8 +41,13 @@ lint: setup ## format, style, types, direction of imports
 	@$(BIN)/mypy --strict
 	@$(BIN)/lint-imports
 
-bench: docker ## run every script in benchmarks/ on this machine
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+bench: docker ## run every script in benchmarks/ on this machine, those of installing aside
+	@for file in $(filter-out benchmarks/install_%,$(wildcard benchmarks/*.py)); do \
+		echo "== $$file"; $(BIN)/python "$$file"; done
+
+HALF ?= tuning
+bench-install: docker ## the ladder on real packages (hours when cold; HALF=tuning, reporting or all)
+	@$(BIN)/python benchmarks/install_corpus.py --half $(HALF)
 
 lock: setup ## resolve requirements.lock again, after a change of dependencies
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from packaging.utils import canonicalize_name
 
+from installers.bounds import bounds
+from installers.build_needs import LEGACY_BACKEND, build_requirements, build_traps, modes, run_traps
+from installers.elsewhere import from_index
 from installers.interface import Refusal
+from installers.lean import lean_groups
 from installers.pythons import Python, choose_python
-from installers.requirements import Line, expand, loosen_pytest, merge, names
+from installers.python_hints import hints_of
+from installers.requirements import Line, expand, loosen_pytest, merge, name_of, names
 from installers.selection import choose, without_plugins
+from installers.siblings import TESTBED, Siblings
+from installers.version_variables import version_variables
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Recipe
 from miner.project.facts import project_folder, read_project
@@ -20,9 +26,9 @@ from miner.project.model import Declared, Group, GroupKind, ProjectFacts
 from miner.project.pytest_config import PytestConfig, read_pytest_config
 from miner.project.versions import version_of
 
-LEGACY_BACKEND = "setuptools.build_meta:__legacy__"
-_LEGACY_REQUIRES = ("setuptools", "wheel")
-_PYTHON_CLASSIFIER = re.compile(r"Programming Language :: Python :: (\d+\.\d+)\s*\Z")
+__all__ = ["LEGACY_BACKEND", "describe"]
+
+_PYTHON_2 = ("Missing parentheses in call to", "multiple exception types must be parenthesized")
 
 
 def describe(
@@ -32,6 +38,8 @@ def describe(
     created_at: datetime,
     test_files: Sequence[str],
     version: str | None = None,
+    *,
+    lean: bool = False,
 ) -> Recipe | Refusal:
     """Return a recipe for a tree, or why there is none.
 
@@ -42,62 +50,156 @@ def describe(
         created_at: when the change was proposed.
         test_files: paths of the tests that are going to run.
         version: the project's version where the tree does not say it (no PKG-INFO, no literal version).
+        lean: only what the project needs to run and one group for its tests, without what else may stand in the way.
     """
-    folder = project_folder(paths)
-    facts = read_project(files, paths, folder)
-    config = read_pytest_config(files, folder)
+    tree = _Tree(files, paths, test_files)
+    facts = tree.facts
     if facts.unreadable is not None:
-        return Refusal(reason=Reason.SETUP_UNREADABLE, detail=facts.unreadable)
-    python, note = choose_python(pythons, facts.requires_python, created_at.date())
-    if python is None:
-        known = ", ".join(one.version for one in pythons)
-        asked = f"{facts.requires_python_source} asks for Python {facts.requires_python}"
-        return Refusal(reason=Reason.NO_PYTHON, detail=f"{asked}; configured: {known}")
-    notes = [*facts.notes, *config.notes, *([note] if note else []), *_classifier_note(facts, python)]
-    lines = _requirements(facts, config, python.version, test_files, notes)
-    build = _build_requirements(facts, notes)
-    hint = _version((facts.built_version, facts.version, version))
-    return Recipe(
-        python=python.version,
-        requirements=tuple(line.requirement for line in lines),
-        build_requirements=tuple(line.requirement for line in build),
-        build_backend=(facts.build_backend or LEGACY_BACKEND) if facts.installable else "",
-        backend_path=facts.backend_path,
-        modes=(BuildMode.EDITABLE, BuildMode.NORMAL) if facts.installable else (BuildMode.NONE,),
-        project_dir=folder,
-        distribution=facts.name or "",
-        version_hint=hint,
-        build_env=_version_variables(facts, hint, notes),
-        top_level=facts.layout.top_level,
-        src_layout=facts.layout.src,
-        source_root=facts.layout.root,
-        addopts=config.addopts,
-        sources=_sources(facts, config, lines, build),
-        notes=tuple(dict.fromkeys(notes)),
-    )
+        old = any(text in facts.unreadable for text in _PYTHON_2)
+        return Refusal(reason=Reason.PYTHON_2_ONLY if old else Reason.SETUP_UNREADABLE, detail=facts.unreadable)
+    hints = hints_of(facts, files, paths, tree.folder)
+    choice = choose_python(pythons, hints, created_at.date())
+    if choice.python is None:
+        return Refusal(reason=choice.reason or Reason.NO_PYTHON, detail=choice.note)
+    return _Describing(tree, choice.python.version, lean, [choice.note] if choice.note else []).recipe(version)
 
 
-def _requirements(
-    facts: ProjectFacts, config: PytestConfig, python: str, test_files: Sequence[str], notes: list[str]
-) -> tuple[Line, ...]:
-    kinds = (GroupKind.DEPENDENCY_GROUP, GroupKind.EXTRA)  # pdm lets a project ask for its own groups like for extras
-    extras: dict[str, Group] = {
-        canonicalize_name(group.name): group for kind in kinds for group in facts.groups if group.kind is kind
-    }
-    chosen = choose(facts.groups, python, _folders(test_files), notes)
-    tests = [item for group in chosen for item in (*_own_extras(group), *group.requirements)]
-    runtime = list(expand(facts.runtime, extras, facts.name, notes))
-    tests = list(without_plugins(expand(tests, extras, facts.name, notes), notes))
-    tests += [Declared(text=text, source=f"{config.source}: required_plugins") for text in config.required_plugins]
-    lines = loosen_pytest(merge(runtime, tests, notes), python, notes)
-    if "pytest" in names(lines, python) or canonicalize_name(facts.name or "") == "pytest":
-        return lines
-    return merge(runtime, [*tests, Declared(text="pytest", source="always: what runs the tests")], [])
+class _Tree:
+    """A tree, and which of its projects the tests belong to."""
+
+    def __init__(self, files: Mapping[str, bytes], paths: Sequence[str], test_files: Sequence[str]) -> None:
+        self.folder = project_folder(paths, test_files, files)
+        self.facts = read_project(files, paths, self.folder)
+        self.config = _pytest_config(files, self.folder)
+        self.siblings = Siblings(files, paths, self.folder, self.facts.local)
+        self.test_folders = _folders(test_files)
+        self._files, self._paths = files, paths
+
+    def root_groups(self) -> tuple[Group, ...]:
+        """Return the groups of the repository's root, which a member without any of its own may rely on."""
+        if not self.folder:
+            return ()
+        root = read_project(self._files, self._paths, "")
+        return tuple(group for group in root.groups if group.kind is not GroupKind.EXTRA)
 
 
-def _own_extras(group: Group) -> list[Declared]:
-    """Turn the extras that a tox or hatch environment asks for into references to the project itself."""
-    return [Declared(text=f".[{extra}]", source=f"{group.kind} {group.name}") for extra in group.extras]
+class _Describing:
+    """One recipe in the making."""
+
+    def __init__(self, tree: _Tree, python: str, lean: bool, notes: list[str]) -> None:
+        self.tree, self.facts, self.python, self.lean = tree, tree.facts, python, lean
+        self.notes = [*self.facts.notes, *tree.config.notes, *notes]
+
+    def recipe(self, version: str | None) -> Recipe:
+        """Put the recipe together."""
+        facts, notes = self.facts, self.notes
+        chosen = self._chosen()
+        lines = self._lines(chosen)
+        build = build_requirements(facts, self.python, notes)
+        hint = _version((facts.built_version, facts.version, version))
+        return Recipe(
+            python=self.python,
+            requirements=tuple(line.requirement for line in lines),
+            build_requirements=tuple(line.requirement for line in build),
+            build_backend=(facts.build_backend or LEGACY_BACKEND) if facts.installable else "",
+            backend_path=facts.backend_path,
+            modes=modes(facts),
+            project_dir=self.tree.folder,
+            distribution=facts.name or "",
+            version_hint=hint,
+            build_env=version_variables(facts, hint, notes),
+            top_level=facts.layout.top_level,
+            src_layout=facts.layout.src,
+            source_root=facts.layout.root,
+            addopts=self.tree.config.addopts,
+            constraints=self._constraints(chosen, lines),
+            overrides=() if self.lean else bounds(facts.overrides, (), self.python, facts.name, notes),
+            build_constraints=bounds(
+                (*facts.build_constraints, *build_traps(facts, build)), build, self.python, facts.name, notes
+            ),
+            system_packages=tuple(dict.fromkeys(one for group in chosen for one in group.system_packages)),
+            compiled=BuildMode.COMPILED in modes(facts),
+            env=self._env(),
+            sources=_sources(facts, self.tree.config, lines, build),
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+    def _chosen(self) -> tuple[Group, ...]:
+        """Return the groups that the tests need; a member without any has those of the root."""
+        known = frozenset(name_of(item.text) for item in self.facts.runtime)
+        own = choose(self.facts.groups, self.python, self.tree.test_folders, self.notes, known)
+        if not any(group.requirements or group.extras or group.groups for group in own):
+            own = (*own, *choose(self.tree.root_groups(), self.python, self.tree.test_folders, self.notes, known))
+        return lean_groups(own, self.notes) if self.lean else own
+
+    def _lines(self, chosen: Sequence[Group]) -> tuple[Line, ...]:
+        facts, notes, config = self.facts, self.notes, self.tree.config
+        kinds = (GroupKind.DEPENDENCY_GROUP, GroupKind.EXTRA)  # pdm lets a project ask for its groups like for extras
+        extras: dict[str, Group] = {
+            canonicalize_name(group.name): group for kind in kinds for group in facts.groups if group.kind is kind
+        }
+        needed, _ = run_traps(facts)
+        runtime = [*facts.runtime, *needed]
+        if not facts.installable and not self.tree.folder:
+            runtime += self.tree.siblings.everyone()
+        runtime = self._resolved(runtime, extras)
+        tests = self._resolved(
+            [item for group in chosen for item in (*_own(group, facts.groups, notes), *group.requirements)], extras
+        )
+        tests = list(without_plugins(tests, notes))
+        tests += [Declared(text=text, source=f"{config.source}: required_plugins") for text in config.required_plugins]
+        lines = loosen_pytest(merge(runtime, tests, notes), self.python, notes)
+        if "pytest" in names(lines, self.python) or canonicalize_name(facts.name or "") == "pytest":
+            return lines
+        return merge(runtime, [*tests, Declared(text="pytest", source="always: what runs the tests")], [])
+
+    def _resolved(self, declared: Iterable[Declared], extras: Mapping[str, Group]) -> list[Declared]:
+        """Replace references to the project's own extras, to its siblings, and to what is not on the index."""
+        own = list(expand(declared, extras, self.facts.name, self.notes))
+        siblings = self.tree.siblings.expand(own, self.notes)
+        there = from_index(siblings, self.notes, drop=self.lean)
+        return [item for item in there if not _is(item, self.facts.name)]
+
+    def _constraints(self, chosen: Iterable[Group], lines: Iterable[Line]) -> tuple[str, ...]:
+        _, needed = run_traps(self.facts)
+        declared = [*self.facts.constraints, *(one for group in chosen for one in group.constraints)]
+        return bounds([*needed, *([] if self.lean else declared)], lines, self.python, self.facts.name, self.notes)
+
+    def _env(self) -> dict[str, str]:
+        """Return the variables of the tests: where siblings lie, and a project that is not installed."""
+        facts, folder = self.facts, self.tree.folder
+        own = posixpath.join(TESTBED, folder, facts.layout.root).rstrip("/") if not facts.installable else TESTBED
+        path = ":".join(part for part in (own if own != TESTBED else "", self.tree.siblings.python_path) if part)
+        return {"PYTHONPATH": path} if path else {}
+
+
+def _pytest_config(files: Mapping[str, bytes], folder: str) -> PytestConfig:
+    """Return the configuration that pytest finds first on its way from a project's folder up to the root."""
+    places = [*_up(folder), ""]
+    configs = [read_pytest_config(files, place) for place in places]
+    return next((config for config in configs if config.source is not None), configs[0])
+
+
+def _up(folder: str) -> list[str]:
+    parts = folder.split("/") if folder else []
+    return ["/".join(parts[:length]) for length in range(len(parts), 0, -1)]
+
+
+def _own(group: Group, groups: Sequence[Group], notes: list[str]) -> list[Declared]:
+    """Return what an environment asks for of the project itself: its extras as references, its groups as they are."""
+    place = f"{group.kind} {group.name}"
+    found = [Declared(text=f".[{extra}]", source=place) for extra in group.extras]
+    known = {canonicalize_name(one.name): one for one in groups if one.kind is GroupKind.DEPENDENCY_GROUP}
+    for name in group.groups:
+        if canonicalize_name(name) in known:
+            found += known[canonicalize_name(name)].requirements
+        else:
+            notes.append(f"{place}: the project has no group {name!r}")
+    return found
+
+
+def _is(item: Declared, project: str | None) -> bool:
+    return project is not None and name_of(item.text) == canonicalize_name(project)
 
 
 def _folders(test_files: Iterable[str]) -> frozenset[str]:
@@ -109,53 +211,10 @@ def _folders(test_files: Iterable[str]) -> frozenset[str]:
     return frozenset(folders)
 
 
-def _build_requirements(facts: ProjectFacts, notes: list[str]) -> tuple[Line, ...]:
-    """Return `[build-system] requires`, or what PEP 517 has for a project without it; `setup_requires` added."""
-    if not facts.installable:
-        return ()
-    declared = facts.build_requires
-    if declared is None:
-        declared = tuple(Declared(text=text, source="PEP 517: no [build-system]") for text in _LEGACY_REQUIRES)
-    setup = facts.setup_requires if (facts.build_backend or LEGACY_BACKEND).startswith("setuptools") else ()
-    own = canonicalize_name(facts.name or "")
-    return tuple(line for line in merge(declared, setup, notes) if own not in names([line], "3"))
-
-
 def _version(candidates: Iterable[str | None]) -> str | None:
     """Return the first text that is a version; what a PKG-INFO or a configuration says may be anything."""
     found = next((version for text in candidates if (version := version_of(text)) is not None), None)
     return None if found is None else str(found)
-
-
-def _version_variables(facts: ProjectFacts, version: str | None, notes: list[str]) -> dict[str, str]:
-    """Return the variables that tell a back end the version which it would ask git's tags for: there are none.
-
-    Sources: the documentation of setuptools-scm, pbr, pdm-backend and poetry-dynamic-versioning.
-    """
-    variables: dict[str, str] = {}
-    for tool in facts.version_tools:
-        if version is None:
-            notes.append(f"{tool} takes the version from git tags, and nothing in the tree says it")
-        elif tool in ("setuptools-scm", "hatch-vcs"):
-            name = canonicalize_name(facts.name or "").upper().replace("-", "_")
-            variables["SETUPTOOLS_SCM_PRETEND_VERSION"] = version
-            if name:
-                variables[f"SETUPTOOLS_SCM_PRETEND_VERSION_FOR_{name}"] = version
-        elif tool == "pbr":
-            variables["PBR_VERSION"] = version
-        elif tool == "pdm-backend":
-            variables["PDM_BUILD_SCM_VERSION"] = version
-        elif tool == "poetry-dynamic-versioning":
-            variables["POETRY_DYNAMIC_VERSIONING_BYPASS"] = version
-    return variables
-
-
-def _classifier_note(facts: ProjectFacts, python: Python) -> list[str]:
-    """Classifiers are hints only: one that does not name the chosen Python is worth a note, not a refusal."""
-    named = [match.group(1) for text in facts.classifiers if (match := _PYTHON_CLASSIFIER.search(text))]
-    if not named or python.version in named:
-        return []
-    return [f"classifiers do not name Python {python.version} (they name {', '.join(dict.fromkeys(named))})"]
 
 
 def _sources(
@@ -163,6 +222,7 @@ def _sources(
 ) -> tuple[str, ...]:
     found = [f"{line.requirement} <- {', '.join(line.sources)}" for line in lines]
     found += [f"build: {line.requirement} <- {', '.join(line.sources)}" for line in build]
+    found += [f"compiled <- {source}" for source in facts.native.sources]
     if facts.requires_python:
         found.append(f"python {facts.requires_python} <- {facts.requires_python_source}")
     if config.source:

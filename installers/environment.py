@@ -1,57 +1,74 @@
-"""A lock to a normalised layer that holds `/opt/env`: two builds from one lock have one digest.
+"""A lock to the layer of an environment, and before that what of the lock has to be built to wheels.
 
-First with wheels only and the shared cache; where a locked package has no wheel, once more with a private cache, since
-building runs code of the package.
+A wheel that was built once is built nowhere again, whatever environment asks for it. It is built without network from a
+lock of its own; only where its set-up script wants more than it declares, and says so, it is built once more with the
+package index as of the date in reach, which the fact tells.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from installers.interface import TooLarge
-from installers.layer import NORMALISER, normalise, store
-from installers.lock import subject_of
-from installers.workshop import WORK, Workshop, as_of, export, too_large
+from installers.boxes import BUILD
+from installers.hooks import is_setuptools
+from installers.lock import LockRequest, lock
+from installers.sources import Source
+from installers.steps import StepRequest, subject_of
+from installers.venv_layer import ENV, VenvRequest, Wheel, make_venv
+from installers.wheels import WheelRequest, build_wheel
+from installers.workshop import Workshop
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
-from miner.core.records import Fact, Layer, Observation, Producer, Record
-from miner.sandbox.container import DockerBox
-from miner.sandbox.image_archive import read_tar
-from miner.sandbox.interface import ExecResult
+from miner.core.records import Fact, Layer, Observation, Producer
+
+if TYPE_CHECKING:
+    from installers.ground import Ground
 
 PRODUCER = Producer(name="installers.environment", epoch=1)
+WHEELS = Producer(name="installers.wheels", epoch=1)
 KIND = "install.env"
-ENV = "/opt/env"
+WHEEL = "install.wheel"
 
-_LOCK = f"{WORK}/lock.txt"
-_WHAT = "installing the locked dependencies"
+_ROUNDS = 3  # a back end may ask for more once it has what it asked for before
+_DEPTH = 3  # what builds a package may have to be built itself
 
 
-class EnvironmentRequest(Record):
-    """Everything that an environment layer depends on.
+class EnvironmentRequest(StepRequest):
+    """Everything that an environment depends on.
 
     Attributes:
         lock: sha256 of the lock.
-        cutoff: for the build requirements of locked packages without a wheel.
+        packages: name -> version of what it holds.
+        sources: what of it has to be built.
+        constraints: bounds on versions of what that is built with.
+        path: where the environment lies.
     """
 
     lock: str
-    executable: str
-    cutoff: datetime
-    exempt: dict[str, datetime]
-    base: str
-    uv: str
-    runtime: str | None = None
-    normaliser: int = NORMALISER
+    packages: dict[str, str]
+    sources: tuple[Source, ...] = ()
+    constraints: tuple[str, ...] = ()
+    path: str = ENV
 
 
-def environment(workshop: Workshop, memo: Memo, request: EnvironmentRequest) -> Fact:
-    """Return the fact about the environment layer of a lock."""
-    inputs = {"request": request, "limits": workshop.limits}
-    return memo.measure(PRODUCER, KIND, subject_of(request), inputs, lambda: build_environment(workshop, request))
+def environment_request(plan: LockRequest, locked: Fact, path: str = ENV) -> EnvironmentRequest:
+    """Return the request for the environment of a lock.
+
+    Args:
+        plan: what was locked.
+        locked: the positive answer.
+        path: where the environment lies.
+    """
+    return EnvironmentRequest(
+        lock=locked.blobs["lock"],
+        packages=locked.payload["packages"],
+        sources=tuple(Source.model_validate(source) for source in locked.payload["sources"]),
+        constraints=plan.build_constraints if plan.purpose == "run" else plan.constraints,
+        path=path,
+        **plan.common,
+    )
 
 
 def layer_of(fact: Fact) -> Layer:
@@ -59,54 +76,118 @@ def layer_of(fact: Fact) -> Layer:
     return Layer.model_validate(fact.payload["layer"])
 
 
-def build_environment(workshop: Workshop, request: EnvironmentRequest, *, wheels_first: bool = True) -> Observation:
-    """Install a lock in the sandbox and keep what it left behind.
-
-    Args:
-        workshop: the tools.
-        request: what to install.
-        wheels_first: try without builds, and with the shared cache, first.
+def environment(workshop: Workshop, memo: Memo, ground: Ground, request: EnvironmentRequest) -> list[Fact]:
+    """Return the facts that lead to the layer of an environment; the last one is the answer, `install.env`.
 
     Raises:
         InfrastructureFault: the index or the engine was at fault.
     """
-    if wheels_first:
-        with workshop.box(workshop.base.image, network=True, cache="shared") as box:
-            result = _install(workshop, box, request, ["--no-build"])
-            if result.ok:
-                return _kept(workshop, box, result, builds=False)
-            if result.limit is not None:
-                return _refused(workshop, box, result)
-            workshop.raise_for_faults(box, result)
-    with workshop.box(workshop.base.image, network=True) as box:
-        result = _install(workshop, box, request, [])
-        return _kept(workshop, box, result, builds=True) if result.ok else _refused(workshop, box, result)
+    return _Environments(workshop, memo, ground).make(request, _DEPTH)
 
 
-def _install(workshop: Workshop, box: DockerBox, request: EnvironmentRequest, extra: Sequence[str]) -> ExecResult:
-    text = workshop.blobs.get(request.lock)
-    box.put({f"{WORK}/": (b"", 0o755), _LOCK: (text, 0o644)})
-    made = workshop.run_uv(box, ["venv", ENV, "--allow-existing", "--quiet", "--python", request.executable])
-    if not made.ok or not text.strip():
-        return made
-    options = ["--python", f"{ENV}/bin/python", "--require-hashes", "--no-deps", "-r", _LOCK]
-    return workshop.run_uv(box, ["pip", "install", *options, *as_of(request.cutoff, request.exempt), *extra])
+@dataclass(frozen=True)
+class _Environments:
+    """Makes environments, and those that their packages are built in."""
+
+    workshop: Workshop
+    memo: Memo
+    ground: Ground
+
+    def make(self, request: EnvironmentRequest, depth: int) -> list[Fact]:
+        facts: list[Fact] = []
+        wheels = []
+        for source in request.sources:
+            facts += self._wheel(request, source, depth)
+            if not facts[-1].ok:
+                return [*facts, self._failed(request, facts[-1])]
+            wheels.append(_wheel_of(source, facts[-1]))
+        asked = VenvRequest(
+            lock=request.lock,
+            wheels=tuple(wheels),
+            path=request.path,
+            executable=request.executable,
+            base=request.base,
+            uv=request.uv,
+            runtime=request.runtime,
+        )
+        inputs = {"request": asked, "limits": self.workshop.limits}
+        subject = subject_of("env", asked)
+
+        def run() -> Observation:
+            return make_venv(self.workshop, self.ground.task, asked)
+
+        made = self.memo.measure(PRODUCER, KIND, subject, inputs, run)
+        if made.ok and not self.workshop.blobs.has(made.blobs["layer"]):
+            run()  # a layer that was evicted: the same lock gives the same bytes
+        return [*facts, made]
+
+    def _failed(self, request: EnvironmentRequest, fact: Fact) -> Fact:
+        """An environment that lacks a wheel is a negative one, with the log of that build."""
+        inputs = {"request": request, "refused": fact.key}
+
+        def run() -> Observation:
+            payload = {"detail": fact.payload["detail"], "wheel": fact.key.subject}
+            code = fact.outcome if fact.key.kind == WHEEL or _is_bound(fact) else Reason.BUILD_FAILED.value
+            return Observation(outcome=code, payload=payload, logs=fact.logs, network=fact.network)
+
+        return self.memo.measure(PRODUCER, KIND, subject_of("env", request), inputs, run)
+
+    def _wheel(self, request: EnvironmentRequest, source: Source, depth: int) -> list[Fact]:
+        """Return the facts that lead to a wheel; the last one is the answer."""
+        facts: list[Fact] = []
+        wanted = build_requirements_of(source)
+        for _ in range(_ROUNDS):
+            plan = LockRequest(purpose="build", requirements=wanted, constraints=request.constraints, **request.common)
+            facts += lock(self.workshop, self.memo, self.ground, plan, name="", version=None)
+            if not facts[-1].ok:
+                return facts
+            tools = environment_request(plan, facts[-1], BUILD)
+            if tools.sources and depth == 0:
+                return [*facts, self._measure(source, tools, None, None)]
+            facts += self.make(tools, depth - 1)
+            if not facts[-1].ok:
+                return facts
+            layer = layer_of(facts[-1])
+            facts.append(self._measure(source, tools, layer, None))
+            asked = tuple(facts[-1].payload.get("asked", ()))
+            if not asked:
+                break
+            wanted = tuple(dict.fromkeys((*wanted, *asked)))
+        if facts[-1].payload.get("wants_network"):
+            facts.append(self._measure(source, tools, layer, request.cutoff))
+        return facts
+
+    def _measure(self, source: Source, tools: EnvironmentRequest, layer: Layer | None, cutoff: datetime | None) -> Fact:
+        asked = WheelRequest(
+            source=source,
+            build_env=layer or Layer(diff_id="", size=0),
+            packages=tools.packages,
+            python=tools.python,
+            executable=tools.executable,
+            base=tools.build,
+            runtime=tools.runtime,
+            cutoff=cutoff,
+        )
+        inputs: dict[str, Any] = {"request": asked, "limits": self.workshop.limits}
+
+        def run() -> Observation:
+            if layer is None:
+                detail = f"building {source.name} {source.version} from source failed: what builds it has to be built"
+                return Observation(outcome=Reason.BUILD_FAILED.value, payload={"detail": f"{detail} itself, and so on"})
+            return build_wheel(self.workshop, self.ground.build, asked)
+
+        return self.memo.measure(WHEELS, WHEEL, subject_of("wheel", asked), inputs, run)
 
 
-def _refused(workshop: Workshop, box: DockerBox, result: ExecResult) -> Observation:
-    return workshop.refusal(box, result, Reason.BUILD_FAILED, _WHAT)
+def build_requirements_of(source: Source) -> tuple[str, ...]:
+    """Return what is locked for building a source distribution; setuptools asks for `wheel` only when it runs."""
+    wheel = ("wheel",) if is_setuptools(source.backend) else ()
+    return tuple(dict.fromkeys((*source.requires, *wheel)))
 
 
-def _kept(workshop: Workshop, box: DockerBox, result: ExecResult, *, builds: bool) -> Observation:
-    with tempfile.TemporaryDirectory(dir=workshop.scratch) as folder:
-        try:
-            tar = export(box, ENV, Path(folder) / "env.tar", workshop.limits)
-        except TooLarge:
-            return too_large(result, _WHAT, workshop.blobs)
-        layer = store(normalise(read_tar(tar), "opt").values(), workshop.blobs, Path(folder))
-    return Observation(
-        payload={"layer": layer.model_dump(), "builds": builds},
-        blobs={"layer": layer.diff_id.removeprefix("sha256:")},
-        logs={"log": workshop.blobs.put(result.output)},
-        network=True,
-    )
+def _wheel_of(source: Source, fact: Fact) -> Wheel:
+    return Wheel(name=source.name, filename=fact.payload["filename"], sha256=fact.payload["sha256"])
+
+
+def _is_bound(fact: Fact) -> bool:
+    return fact.outcome in (Reason.BUILD_TIMEOUT, Reason.BUILD_LIMIT)

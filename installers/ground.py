@@ -1,17 +1,28 @@
-"""What environments stand on: the base image, an interpreter, Debian packages; each a layer that others share."""
+"""What environments stand on: the base image, an interpreter, Debian packages; each a layer that others share.
+
+The tool chain lies below the interpreter: it is the largest layer and the same for all, so the engine keeps it once.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from installers.pythons import Python
-from miner.core.records import Fact
+from installers.debian_names import settled_names
+from installers.ground_image import stand_on
+from installers.interpreters import interpreter, interpreter_layer, note_of
+from installers.pythons import Python, load_pythons
+from installers.system_packages import package_layer, package_note, packages_of, system_packages
+from installers.workshop import Workshop
+from miner.core.errors import ConfigError
+from miner.core.memo import Memo
+from miner.core.records import Fact, Layer, Recipe
+from miner.core.settings import tool_chain_packages
 from miner.sandbox.base_image import BaseImage
 
 
 @dataclass(frozen=True)
 class Ground:
-    """The images that one recipe is installed on.
+    """The images that one recipe is installed on; `installers.ground_image.hold` brings one into the engine.
 
     Attributes:
         task: what the environment's image stands on: base, interpreter, the recipe's Debian packages, and the tool
@@ -26,3 +37,38 @@ class Ground:
     build: BaseImage
     python: Python
     facts: tuple[Fact, ...]
+
+
+def ground(workshop: Workshop, memo: Memo, recipe: Recipe) -> Ground:
+    """Return the ground of a recipe. Where all its facts are known, no engine is asked.
+
+    Raises:
+        InfrastructureFault: the interpreter, the archive of Debian packages or the engine is not to be had.
+    """
+    python = _python(recipe.python)
+    found = interpreter(workshop, memo, python)
+    tools = system_packages(workshop, memo, tool_chain_packages())
+    facts = [found, tools]
+    if names := settled_names(recipe.system_packages):
+        facts.append(system_packages(workshop, memo, names))
+    if not facts[-1].ok:
+        return Ground(workshop.base, workshop.base, python, tuple(facts))
+    own = facts[2:]
+    build = _image(workshop.base, python, found, [tools], own)
+    task = build if recipe.compiled else _image(workshop.base, python, found, [], own)
+    return Ground(task, build, python, tuple(facts))
+
+
+def _python(version: str) -> Python:
+    python = next((python for python in load_pythons() if python.version == version), None)
+    if python is None:
+        raise ConfigError(f"a recipe names Python {version}, which configs/pythons.toml does not list")
+    return python
+
+
+def _image(base: BaseImage, python: Python, found: Fact, below: list[Fact], above: list[Fact]) -> BaseImage:
+    layers: list[tuple[Layer, str]] = [(package_layer(fact), package_note(fact)) for fact in below]
+    if (layer := interpreter_layer(found)) is not None:
+        layers.append((layer, note_of(python, found.payload["release"])))
+    layers += [(package_layer(fact), package_note(fact)) for fact in above]
+    return stand_on(base, layers, "".join(map(packages_of, [*below, *above])))

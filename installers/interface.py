@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import Field
 
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
@@ -57,10 +59,29 @@ class Edit(Record):
 
 
 class Proposal(Record):
-    """A recipe to try, and the edits that made it, the oldest first."""
+    """A recipe to try, and the edits that made it, the oldest first.
+
+    Attributes:
+        memory: hash of the lessons that it rests on, "" where on none.
+    """
 
     recipe: Recipe
     edits: tuple[Edit, ...] = ()
+    memory: str = ""
+
+
+class Delta(Record):
+    """How one recipe differs from another, so that the same change can be made to a third.
+
+    Attributes:
+        added: field -> items that came in.
+        removed: field -> items that went away.
+        changed: field -> value, for fields that hold one.
+    """
+
+    added: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    removed: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    changed: dict[str, Any] = Field(default_factory=dict)
 
 
 class Attempt(Record):
@@ -68,7 +89,10 @@ class Attempt(Record):
 
     Attributes:
         number: counted over all rungs, from 0.
-        fingerprint: of everything that the recipe's dependencies are locked from, without dates.
+        fingerprint: of everything that the recipe's environment is made from, without dates (`installers.memory`).
+        declared: fingerprint of the declared recipe.
+        delta: from the declared recipe to this one.
+        memory: hash of what of the memory the proposal rests on, "" where on nothing.
         cutoff: the package index was taken as of then.
         mode: in which the project was installed last.
         outcome: "ok" for a healthy environment, else the code of the reason.
@@ -76,15 +100,20 @@ class Attempt(Record):
         environment: the healthy environment.
         share: of the candidate's own tests, those that pass at the base commit; None where there are none.
         passed: number of those that pass, of `total`.
+        broken: test files that cannot be collected at the base, which the patches do not explain.
         steps: ids of the facts that it rests on.
         seconds: that these took when they were measured.
     """
 
+    repository: str
     rung: str
     number: int
     recipe: Recipe
     edits: tuple[Edit, ...] = ()
     fingerprint: str = ""
+    declared: str = ""
+    delta: Delta = Delta()
+    memory: str = ""
     cutoff: datetime
     mode: BuildMode | None = None
     outcome: str
@@ -94,6 +123,8 @@ class Attempt(Record):
     share: float | None = None
     passed: int = 0
     total: int = 0
+    skipped: int = 0
+    broken: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -103,17 +134,30 @@ class Attempt(Record):
         return self.outcome == "ok"
 
 
-class Remembered(Record):
-    """A healthy attempt of an earlier run."""
+class Lesson(Record):
+    """What a healthy attempt of an earlier run says.
+
+    Attributes:
+        fingerprint: of the recipe that the project declared then.
+        cutoff: of the attempt.
+        delta: from the declared recipe to the one that worked.
+        answers: the one signature that the delta answers, where it is one edit's.
+        fact: id of the attempt.
+    """
 
     repository: str
-    attempt: Attempt
+    fingerprint: str
+    cutoff: datetime
+    delta: Delta
+    answers: Signature | None = None
+    share: float | None = None
+    fact: str
 
 
 class Memory(Record):
-    """What earlier runs learned, frozen at the start of a run; its hash is an input of what rests on it."""
+    """What earlier runs learned, frozen at the start of a run."""
 
-    attempts: tuple[Remembered, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,244 +1,263 @@
-"""The project under test into its environment, in one of three ways.
+"""The project under test into its environment, in one of four ways, from a lock of its build requirements, offline.
 
-EDITABLE: uv builds it as PEP 660 says, build requirements pinned, index only. NORMAL: the locked build requirements
-and pip go to `/opt/build`, and a script there installs `/testbed` into `/opt/env` with no network, at first and after
-every patch. NONE: the tree is importable as it lies there. What an installation leaves behind outside `/opt/env`,
-`/opt/build` and `/testbed` is lost with its container.
+EDITABLE: a link back to `/testbed` (PEP 660), so that an edit there is seen at once. NORMAL: a copy. COMPILED: a link,
+and extension modules that are built in the tree. NONE: the tree is importable as it lies there. The build requirements
+lie in `/opt/build`; where the project is installed anew after every patch (NORMAL, COMPILED), the image keeps them.
+
+What an installation leaves behind outside `/opt/env` and `/testbed` is lost with its container. Only an EDITABLE one
+whose set-up script wants more than it declares, and says so, is tried once more with the package index as of the date
+in reach.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from installers.environment import ENV
-from installers.interface import TooLarge
-from installers.layer import NORMALISER, TIME, Tree, difference, load, normalise, rooted, store, unpacked
-from installers.rebuild import BUILD, REBUILD, dynamic_requirements, rebuild_script
-from installers.testbed import merge
-from installers.workshop import WORK, Workshop, as_of, export, failed, too_large
+from installers.boxes import BUILD
+from installers.environment import environment, environment_request, layer_of
+from installers.layer import NORMALISER, store
+from installers.lock import LockRequest, lock
+from installers.project_box import InstallRequest, install_in_box
+from installers.rebuild import KEPT, build_requirements, pip_for
+from installers.steps import StepRequest
+from installers.testbed import repository_tree, version_tags
+from installers.workshop import Workshop
 from miner.core.memo import Memo
-from miner.core.reasons import Reason
-from miner.core.records import BuildMode, Fact, Layer, Observation, Producer, Record
-from miner.sandbox.container import DockerBox
-from miner.sandbox.image_archive import TarEntry, deterministic_tar, read_tar
-from miner.sandbox.interface import ExecResult
+from miner.core.records import BuildMode, Fact, Layer, Observation, Producer, Recipe
+from miner.sandbox.image_archive import read_tar
+
+if TYPE_CHECKING:
+    from installers.ground import Ground
 
 PRODUCER = Producer(name="installers.project_install", epoch=1)
+TREES = Producer(name="installers.tree", epoch=1)
 KIND = "install.project"
+TREE = "install.tree"
 
-_LOCK = f"{WORK}/build.txt"
-_WHAT = "installing the project"
-_WHAT_BUILD = "installing the build requirements"
-
-
-class ProjectRequest(Record):
-    """Everything that the project's layer depends on.
-
-    Attributes:
-        environment: the environment's layer.
-        tree: id of the base commit's tree.
-        build_lock: sha256 of the lock of the build requirements.
-        cutoff: for build requirements that a back end asks for only when it runs.
-    """
-
-    mode: BuildMode
-    environment: Layer
-    tree: str
-    project_dir: str
-    build_env: dict[str, str]
-    build_lock: str
-    executable: str
-    cutoff: datetime
-    exempt: dict[str, datetime]
-    base: str
-    uv: str
-    runtime: str | None = None
-    normaliser: int = NORMALISER
-
-    @property
-    def source(self) -> str:
-        """Where the project lies in a box."""
-        return f"/testbed/{self.project_dir}".rstrip("/")
-
+_ROUNDS = 3  # a back end may ask for more once it has what it asked for before
 
 Pack = Callable[[BinaryIO], object]
 """Writes the tar of a repository at its base commit, with its `.git`, paths relative to its root."""
 
 
+class ProjectRequest(StepRequest):
+    """Everything that the installation of a project depends on.
+
+    Attributes:
+        environment: the environment's layer.
+        tree: id of the base commit's tree.
+        tags: of the repository's one commit.
+        requirements: of the build.
+        constraints: bounds on versions of what these lead to.
+        distribution: name of the project and its version, for build requirements that ask for the project itself.
+    """
+
+    mode: BuildMode
+    environment: Layer
+    tree: str
+    tags: tuple[str, ...] = ()
+    project_dir: str = ""
+    build_env: dict[str, str]
+    requirements: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+    backend: str
+    backend_path: tuple[str, ...] = ()
+    distribution: str = ""
+    version: str | None = None
+
+
+def project_request(plan: LockRequest, recipe: Recipe, mode: BuildMode, *, built: Fact, tree: str) -> ProjectRequest:
+    """Return the request for a recipe's project in one mode.
+
+    Args:
+        plan: what the environment was locked from.
+        recipe: what is installed.
+        mode: how.
+        built: the environment's layer (`install.env`).
+        tree: id of the base commit's tree.
+    """
+    return ProjectRequest(
+        mode=mode,
+        environment=layer_of(built),
+        tree=tree,
+        tags=version_tags(recipe.version_hint),
+        project_dir=recipe.project_dir,
+        build_env=recipe.build_env,
+        requirements=build_requirements(recipe, mode),
+        constraints=recipe.build_constraints,
+        backend=recipe.build_backend,
+        backend_path=recipe.backend_path,
+        distribution=recipe.distribution,
+        version=recipe.version_hint,
+        **plan.common,
+    )
+
+
+def project(
+    workshop: Workshop, memo: Memo, ground: Ground, instance_id: str, request: ProjectRequest, pack: Pack
+) -> list[Fact]:
+    """Return the facts that lead to the project's layers in one mode; the last one is the answer.
+
+    That is `install.project`, or the negative fact about what it is built with (`install.lock`, `install.env`).
+
+    Raises:
+        InfrastructureFault: the index, the engine or the disk was at fault.
+    """
+    return _Installation(workshop, memo, ground, instance_id, request, pack).run()
+
+
 @dataclass(frozen=True)
 class Repository:
-    """Such a tar, as a file on this machine."""
+    """A repository's tar, as a file on this machine."""
 
     tar: Path
+    tags: tuple[str, ...]
 
-    def entries(self) -> Iterable[TarEntry]:
-        """Read it."""
-        return read_tar(self.tar)
-
-    def put(self, box: DockerBox, folder: Path) -> None:
-        """Unpack it in a box, just as it is going to be in the image."""
-        _put_entries(box, merge(self.entries(), ()).entries, folder)
+    def layer(self, workshop: Workshop) -> Layer:
+        """Keep it as a layer."""
+        return store(repository_tree(read_tar(self.tar), self.tags).values(), workshop.blobs, workshop.scratch)
 
 
-def project(workshop: Workshop, memo: Memo, instance_id: str, request: ProjectRequest, pack: Pack) -> Fact:
-    """Return the fact about the project's layer in one mode."""
-    install = _MODES[request.mode]
+class _Installation:
+    """One project in one mode."""
 
-    def run() -> Observation:
-        with _folder(workshop) as folder:
+    def __init__(
+        self, workshop: Workshop, memo: Memo, ground: Ground, instance_id: str, request: ProjectRequest, pack: Pack
+    ) -> None:
+        self._workshop = workshop
+        self._memo = memo
+        self._ground = ground
+        self._instance_id = instance_id
+        self._request = request
+        self._pack = pack
+        self._facts: list[Fact] = []
+
+    def run(self) -> list[Fact]:
+        """Lock and make what it is built with, then install; again where its back end asks for more."""
+        if self._request.mode is BuildMode.NONE:
+            self._install(None, {}, None)
+            return self._facts
+        wanted = self._request.requirements
+        for _ in range(_ROUNDS):
+            tools = self._tools(wanted)
+            if tools is None:
+                return self._facts
+            layer, packages = tools
+            last = self._install(layer, packages, None)
+            asked = tuple(last.payload.get("asked", ()))
+            if not asked:
+                break
+            wanted = tuple(dict.fromkeys((*wanted, *asked)))
+        if last.payload.get("wants_network") and self._request.mode is BuildMode.EDITABLE:
+            self._install(layer, packages, self._request.cutoff)
+        return self._facts
+
+    def _tools(self, wanted: tuple[str, ...]) -> tuple[Layer, dict[str, str]] | None:
+        """Return the layer of `/opt/build` and what it holds, None where there is none.
+
+        What stays in the image must not hold a later version of the project itself.
+        """
+        request = self._request
+        until = pip_for(request.python)[1]
+        exempt = request.exempt | ({"pip": until} if request.cutoff < until else {})
+        common = {**request.common, "exempt": exempt}
+        plan = LockRequest(purpose="build", requirements=wanted, constraints=request.constraints, **common)
+        own = request.distribution if request.mode in KEPT else ""
+        self._facts += lock(self._workshop, self._memo, self._ground, plan, name=own, version=request.version)
+        locked = self._facts[-1]
+        if not locked.ok:
+            return None
+        tools = environment_request(plan, locked, BUILD)
+        self._facts += environment(self._workshop, self._memo, self._ground, tools)
+        return (layer_of(self._facts[-1]), tools.packages) if self._facts[-1].ok else None
+
+    def _install(self, build_env: Layer | None, packages: dict[str, str], cutoff: datetime | None) -> Fact:
+        request, shop = self._request, self._workshop
+        tree = self._tree()
+        asked = InstallRequest(
+            mode=request.mode,
+            environment=request.environment,
+            build_env=build_env,
+            packages=packages,
+            tree=request.tree,
+            tree_layer=tree,
+            tags=request.tags,
+            project_dir=request.project_dir,
+            variables=request.build_env,
+            backend=request.backend,
+            backend_path=request.backend_path,
+            python=request.python,
+            base=request.base,
+            runtime=request.runtime,
+            cutoff=cutoff,
+        )
+
+        def run() -> Observation:
+            if asked.build_env is None:
+                return _unchanged(shop, asked)
+            self._bring_back(tree)
+            return install_in_box(shop, self._ground.task, asked)
+
+        self._facts.append(
+            self._memo.measure(PRODUCER, KIND, self._instance_id, {"request": asked, "limits": shop.limits}, run)
+        )
+        return self._facts[-1]
+
+    def _tree(self) -> Layer:
+        """Return the repository's layer, a fact of its own: every mode has the same one."""
+        inputs: Mapping[str, Any] = {
+            "tree": self._request.tree,
+            "tags": self._request.tags,
+            "normaliser": NORMALISER,
+        }
+
+        def run() -> Observation:
+            layer = self._packed()
+            return Observation(
+                payload={"layer": layer.model_dump()}, blobs={"layer": layer.diff_id.removeprefix("sha256:")}
+            )
+
+        fact = self._memo.measure(TREES, TREE, self._instance_id, inputs, run)
+        if fact not in self._facts:
+            self._facts.append(fact)
+        return layer_of(fact)
+
+    def _packed(self) -> Layer:
+        with _folder(self._workshop) as folder:
             tar = folder / "repository.tar"
             with tar.open("wb") as out:
-                pack(out)
-            return install(workshop, request, Repository(tar))
+                self._pack(out)
+            return Repository(tar, self._request.tags).layer(self._workshop)
 
-    return memo.measure(PRODUCER, KIND, instance_id, {"request": request, "limits": workshop.limits}, run)
-
-
-def install_editable(workshop: Workshop, request: ProjectRequest, repository: Repository) -> Observation:
-    """Install with a link back to `/testbed`, so that an edit there is seen at once (PEP 660)."""
-    with _folder(workshop) as folder, workshop.box(workshop.base.image, network=True) as box:
-        _put_environment(workshop, box, request, folder)
-        repository.put(box, folder)
-        _put_lock(workshop, box, request)
-        result = workshop.run_uv(
-            box,
-            [
-                *("pip", "install", "--python", f"{ENV}/bin/python", "--no-deps", "--no-sources"),
-                *("--build-constraints", _LOCK),
-                *as_of(request.cutoff, request.exempt),
-                *("--editable", request.source),
-            ],
-            env=request.build_env,
-        )
-        if not result.ok:
-            return workshop.refusal(box, result, Reason.PROJECT_INSTALL_FAILED, _WHAT)
-        return _Export(workshop, request, repository).keep(box, result)
+    def _bring_back(self, tree: Layer) -> None:
+        """A repository's layer that was evicted is made anew: the same commit gives the same bytes."""
+        if not self._workshop.blobs.has(tree.diff_id.removeprefix("sha256:")):
+            self._packed()
 
 
-def install_normal(workshop: Workshop, request: ProjectRequest, repository: Repository) -> Observation:
-    """Install a copy, with the means to do it again offline in `/opt/build`."""
-    with _folder(workshop) as folder:
-        prepared = folder / "build.tar"
-        refusal = _prepare(workshop, request, repository, prepared)
-        if refusal is not None:
-            return refusal
-        build = normalise(read_tar(prepared), "opt")
-        script = rebuild_script(request.project_dir, request.build_env).encode()
-        build[REBUILD.lstrip("/")] = TarEntry(REBUILD.lstrip("/"), "file", 0o755, 1000, 1000, content=script)
-        with workshop.box(workshop.base.image, network=False) as box:
-            _put_environment(workshop, box, request, folder)
-            repository.put(box, folder)
-            _put_entries(box, build.values(), folder)
-            result = box.run([REBUILD])
-            if not result.ok:
-                return failed(result, Reason.PROJECT_INSTALL_FAILED, _WHAT, workshop.blobs)
-            return _Export(workshop, request, repository, build).keep(box, result)
-
-
-def install_none(workshop: Workshop, request: ProjectRequest, repository: Repository) -> Observation:
-    """Take the tree as it is: what the tests import lies in their working folder."""
-    return _Export(workshop, request, repository).unchanged()
-
-
-_MODES = {
-    BuildMode.EDITABLE: install_editable,
-    BuildMode.NORMAL: install_normal,
-    BuildMode.NONE: install_none,
-}
+def _unchanged(workshop: Workshop, request: InstallRequest) -> Observation:
+    """The tree as it is: what the tests import lies in their working folder."""
+    layer = store((), workshop.blobs, workshop.scratch)
+    return Observation(
+        payload={
+            "layers": [request.tree_layer.model_dump(), layer.model_dump()],
+            "mode": request.mode.value,
+            "rebuild_cmd": None,
+            "offline": True,
+            "added": [],
+            "restored": [],
+        },
+        blobs={"layer": layer.diff_id.removeprefix("sha256:")},
+    )
 
 
 @contextmanager
 def _folder(workshop: Workshop) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=workshop.scratch) as name:
         yield Path(name)
-
-
-def _put_environment(workshop: Workshop, box: DockerBox, request: ProjectRequest, folder: Path) -> None:
-    with unpacked(request.environment, workshop.blobs, folder).open("rb") as stream:
-        box.put_tar("/", stream)
-
-
-def _put_lock(workshop: Workshop, box: DockerBox, request: ProjectRequest) -> None:
-    box.put({f"{WORK}/": (b"", 0o755), _LOCK: (workshop.blobs.get(request.build_lock), 0o644)})
-
-
-def _put_entries(box: DockerBox, entries: Iterable[TarEntry], folder: Path) -> None:
-    tar = folder / "put.tar"
-    with tar.open("wb") as file:
-        deterministic_tar(rooted(entries), file, mtime=TIME)
-    with tar.open("rb") as stream:
-        box.put_tar("/", stream)
-
-
-def _prepare(workshop: Workshop, request: ProjectRequest, repository: Repository, to: Path) -> Observation | None:
-    """Fill `/opt/build` with the build requirements, those included that the back end names only when asked."""
-    with _folder(workshop) as folder, workshop.box(workshop.base.image, network=True) as box:
-        repository.put(box, folder)
-        _put_lock(workshop, box, request)
-        steps: tuple[Callable[[], ExecResult], ...] = (
-            lambda: workshop.run_uv(box, ["venv", BUILD, "--allow-existing", "--python", request.executable]),
-            lambda: _install(workshop, box, request, ["--require-hashes", "--no-deps", "-r", _LOCK]),
-            lambda: dynamic_requirements(box, request.source, request.build_env, f"{WORK}/asked.txt"),
-            lambda: _install(workshop, box, request, ["-c", _LOCK, "-r", f"{WORK}/asked.txt"]),
-        )
-        for step in steps:
-            result = step()
-            if not result.ok:
-                return workshop.refusal(box, result, Reason.PROJECT_INSTALL_FAILED, _WHAT_BUILD)
-        try:
-            export(box, BUILD, to, workshop.limits)
-        except TooLarge:
-            return too_large(result, _WHAT_BUILD, workshop.blobs)
-    return None
-
-
-def _install(workshop: Workshop, box: DockerBox, request: ProjectRequest, what: list[str]) -> ExecResult:
-    options = ["--python", f"{BUILD}/bin/python", *as_of(request.cutoff, request.exempt)]
-    return workshop.run_uv(box, ["pip", "install", *options, *what])
-
-
-@dataclass(frozen=True)
-class _Export:
-    """From a box to the project's layer."""
-
-    workshop: Workshop
-    request: ProjectRequest
-    repository: Repository
-    build: Tree | None = None
-
-    def keep(self, box: DockerBox, result: ExecResult) -> Observation:
-        """Keep what differs from the environment's layer, and all of `/testbed`."""
-        limits, blobs = self.workshop.limits, self.workshop.blobs
-        with _folder(self.workshop) as folder:
-            try:
-                env = normalise(read_tar(export(box, ENV, folder / "env.tar", limits)), "opt")
-                tree = list(read_tar(export(box, "/testbed", folder / "testbed.tar", limits)))
-            except TooLarge:
-                return too_large(result, _WHAT, blobs)
-            changes = difference(load(self.request.environment, blobs, folder), env)
-            seen = self._store([*changes, *(self.build or {}).values()], tree)
-        return seen.model_copy(update={"logs": {"log": blobs.put(result.output)}, "network": True})
-
-    def unchanged(self) -> Observation:
-        """Keep the repository alone."""
-        return self._store([], [])
-
-    def _store(self, changes: list[TarEntry], exported: list[TarEntry]) -> Observation:
-        testbed = merge(self.repository.entries(), exported)
-        layer = store([*changes, *testbed.entries], self.workshop.blobs, self.workshop.scratch)
-        return Observation(
-            payload={
-                "layer": layer.model_dump(),
-                "mode": self.request.mode.value,
-                "rebuild_cmd": REBUILD if self.build is not None else None,
-                "added": list(testbed.added),
-                "restored": list(testbed.restored) if exported else [],
-            },
-            blobs={"layer": layer.diff_id.removeprefix("sha256:")},
-        )

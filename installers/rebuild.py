@@ -1,58 +1,151 @@
-"""The offline re-install of a project that is not installed editable: `/opt/build` and the script in it."""
+"""The script that installs the project from `/testbed`, offline: `/opt/build` and what lies in it.
+
+The image keeps `/opt/build` where the script has to run again after every patch. A copy (NORMAL) is built in a folder
+of its own; a link back to the tree (EDITABLE, and COMPILED, which builds its extension modules in the tree itself) is
+made in `/testbed`.
+"""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
-from miner.sandbox.container import DockerBox
-from miner.sandbox.interface import ExecResult
+from installers.boxes import BUILD, build_variables
+from installers.hooks import NO_HOOK, PROGRAM, is_setuptools
+from installers.venv_layer import ENV
+from miner.core.records import BuildMode, Recipe
+from miner.sandbox.image_archive import TarEntry
 
-BUILD = "/opt/build"
 REBUILD = f"{BUILD}/reinstall"
-PIP = "pip==24.0"
-"""Installs offline into another environment (`pip --python`), on every Python from 3.7 on."""
-PIP_UNTIL = "2024-02-04T00:00:00+00:00"
+KEPT = (BuildMode.NORMAL, BuildMode.COMPILED)
+"""Modes whose images keep `/opt/build`."""
+
+_OFFLINE = f"{BUILD}/offline"
+_HOOKS = f"{_OFFLINE}/hooks.py"
+_PIP = f"{_OFFLINE}/pip/pip"
+_OWNER = 1000
+
+_PIPS = (
+    # first Python, pip, uploaded before; a pip runs with the environment's own interpreter, which it has to know
+    ((3, 14), "25.3", datetime(2025, 10, 26, tzinfo=UTC)),
+    ((3, 13), "25.0.1", datetime(2025, 2, 10, tzinfo=UTC)),  # 24.1 was the first to know 3.13
+    ((3, 7), "24.0", datetime(2024, 2, 4, tzinfo=UTC)),  # the last one for 3.7
+    ((3, 6), "21.3.1", datetime(2021, 10, 23, tzinfo=UTC)),  # the last one for 3.6
+)
 
 _SCRIPT = """\
-#!/bin/sh
-# Installs the project from /testbed into /opt/env, offline. Run it after every change of the source tree.
-# It builds a copy, so that nothing of an earlier build is taken and nothing of this one is left in the tree.
-set -eu
+#!/bin/bash
+# Installs the project from /testbed into {env}, offline. Run it after every change of the source tree.
+set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+{place}
+{exports}
+export PIP_NO_INDEX=1
+status=0
+{build}/bin/python {hooks} build {hook} {backend} {backend_path} "$work/wheel" || status=$?
+if [ "$status" -eq 0 ]; then
+    {env}/bin/python {pip} install --quiet --no-deps --no-index --force-reinstall --no-compile \\
+        --no-warn-script-location "$work"/wheel/*.whl
+{otherwise}else
+    exit "$status"
+fi
+"""
+_COPY = """\
+# It builds a copy, so that nothing of an earlier build is taken and nothing of this one is left in the tree.
 cp -a /testbed "$work/source"
-cd "$work/source"{folder}
-export PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INDEX=1
-export PYTHONDONTWRITEBYTECODE=1 SOURCE_DATE_EPOCH=946684800
-{exports}pip() {{ {build}/bin/python -m pip "$@"; }}
-pip wheel --quiet --no-deps --use-pep517 --no-build-isolation --wheel-dir "$work/wheel" .
-pip --python /opt/env/bin/python install --quiet --no-deps --force-reinstall --no-compile "$work"/wheel/*.whl
+cd "$work/source"{folder}"""
+_IN_PLACE = "cd /testbed{folder}"
+_HEADERS = """\
+# Of a header that has changed, what includes it is not known: everything is compiled again.
+if [ -n "$(find . -newer {hooks} -type f \\( {headers} \\) -print -quit)" ]; then
+    find . -type f \\( {sources} \\) -exec touch {{}} +
+fi"""
+_DEVELOP = """\
+elif [ "$status" -eq {no_hook} ]; then
+    # This setuptools does not know PEP 660: a link as `setup.py develop` makes it.
+    PYTHONPATH={build}/lib/python{python}/site-packages {env}/bin/python {hooks} develop
 """
-
-_ASK = """\
-import json, sys
-from pip._vendor import tomli
-from pip._vendor.pyproject_hooks import BuildBackendHookCaller
-try:
-    with open("pyproject.toml", "rb") as file:
-        system = tomli.load(file).get("build-system", {})
-except FileNotFoundError:
-    system = {}
-backend = system.get("build-backend") or "setuptools.build_meta:__legacy__"
-caller = BuildBackendHookCaller(".", backend, backend_path=system.get("backend-path"))
-with open(sys.argv[1], "w") as file:
-    file.writelines(line + "\\n" for line in caller.get_requires_for_build_wheel())
-"""
+_HEADER_NAMES = ("*.h", "*.hh", "*.hpp", "*.hxx", "*.inc", "*.inl", "*.pxd", "*.pxi", "*.tpl", "*.in")
+_SOURCE_NAMES = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.pyx", "*.f", "*.f90", "*.m", "*.mm", "*.s", "*.S")
 
 
-def rebuild_script(project_dir: str, build_env: Mapping[str, str]) -> str:
+def pip_for(python: str) -> tuple[str, datetime]:
+    """Return the requirement of the pip that installs into an environment of Python X.Y, and when it was there."""
+    mine = tuple(int(part) for part in python.split("."))
+    first = next((row for row in _PIPS if mine >= row[0]), _PIPS[-1])
+    return f"pip=={first[1]}", first[2]
+
+
+def build_requirements(recipe: Recipe, mode: BuildMode) -> tuple[str, ...]:
+    """Return what is locked for building the project in a mode, beside what its back end names only when asked.
+
+    setuptools asks for `wheel` only when it runs (before 70.1), so it is locked along; the installation needs pip.
+    """
+    if mode is BuildMode.NONE:
+        return ()
+    wheel = ("wheel",) if is_setuptools(recipe.build_backend) else ()
+    return tuple(dict.fromkeys((*recipe.build_requirements, *wheel, pip_for(recipe.python)[0])))
+
+
+def rebuild_script(
+    *,
+    mode: BuildMode,
+    python: str,
+    project_dir: str,
+    build_env: Mapping[str, str],
+    backend: str,
+    backend_path: tuple[str, ...] = (),
+) -> str:
     """Return the script that installs `/testbed` into `/opt/env`."""
-    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(build_env.items()))
     folder = shlex.quote(f"/{project_dir}") if project_dir else ""
-    return _SCRIPT.format(folder=folder, exports=exports, build=BUILD)
+    copied = mode is BuildMode.NORMAL
+    place = [(_COPY if copied else _IN_PLACE).format(folder=folder)]
+    if mode is BuildMode.COMPILED:
+        place.append(_HEADERS.format(hooks=_HOOKS, headers=_names(_HEADER_NAMES), sources=_names(_SOURCE_NAMES)))
+    linked = not copied and is_setuptools(backend)
+    variables = sorted(build_variables(build_env).items())
+    return _SCRIPT.format(
+        place="\n".join(place),
+        exports="\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables),
+        build=BUILD,
+        env=ENV,
+        hooks=_HOOKS,
+        hook="build_wheel" if copied else "build_editable",
+        backend=shlex.quote(backend),
+        backend_path=shlex.quote(json.dumps(list(backend_path))),
+        pip=_PIP,
+        otherwise=_DEVELOP.format(no_hook=NO_HOOK, build=BUILD, python=python, env=ENV, hooks=_HOOKS) if linked else "",
+    )
 
 
-def dynamic_requirements(box: DockerBox, source: str, build_env: Mapping[str, str], to: str) -> ExecResult:
-    """Ask the build back end what else it needs for a wheel (PEP 517, `get_requires_for_build_wheel`)."""
-    return box.run([f"{BUILD}/bin/python", "-c", _ASK, to], env=build_env, workdir=source)
+def _names(patterns: tuple[str, ...]) -> str:
+    return " -o ".join(f"-name '{pattern}'" for pattern in patterns)
+
+
+def ask_command(mode: BuildMode, backend: str, backend_path: tuple[str, ...], to: str) -> list[str]:
+    """Return the command that writes down what else the back end needs in a mode (`get_requires_for_build_*`)."""
+    hook = "build_wheel" if mode is BuildMode.NORMAL else "build_editable"
+    return [f"{BUILD}/bin/python", _HOOKS, "ask", hook, backend, json.dumps(list(backend_path)), to]
+
+
+def offline_entries(script: str, python: str) -> list[TarEntry]:
+    """Return what is laid into `/opt/build` beside the build requirements."""
+    link = f"../../lib/python{python}/site-packages/pip"
+    return [
+        _file(REBUILD, script.encode(), 0o755),
+        _folder(_OFFLINE),
+        _file(_HOOKS, PROGRAM.encode(), 0o644),
+        _folder(_PIP.rpartition("/")[0]),
+        TarEntry(_PIP.lstrip("/"), "symlink", 0o777, _OWNER, _OWNER, link=link),  # alone: pip sees nothing beside it
+    ]
+
+
+def _file(path: str, data: bytes, mode: int) -> TarEntry:
+    return TarEntry(path.lstrip("/"), "file", mode, _OWNER, _OWNER, content=data)
+
+
+def _folder(path: str) -> TarEntry:
+    return TarEntry(path.lstrip("/"), "dir", 0o755, _OWNER, _OWNER)

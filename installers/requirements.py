@@ -14,9 +14,17 @@ from miner.core.records import Record
 from miner.project.model import Declared, Group
 from miner.project.versions import requirement_of
 
-_OWN_EXTRAS = re.compile(r"(?:file://)?(?:\.|\./|\$\{PROJECT_ROOT\}/?)\[([\w\s.,-]+)\]\Z")
+_OWN_EXTRAS = re.compile(
+    r"(?:-e\s+)?(?:file:(?://)?)?(?:\.|\./|/?(?:\$\{PROJECT_ROOT\}|\{root:uri\}|\{toxinidir\}|\{tox_root\})/?)"
+    r"\[([\w\s.,-]+)\](?:#.*)?\Z"
+)
 _PATH = re.compile(r"(?:file:|\.{0,2}/|\.\Z|\.\[|\$\{)")
-_PYTEST_OF_3_10 = "6.2.5"
+# Python -> the first pytest that runs on it, the newest Python first. The reporter knows pytest since 4.6.
+_FIRST_PYTEST = (
+    ("3.14", "8.0", "earlier ones use parts of `ast` that are gone"),
+    ("3.10", "6.2.5", "earlier ones break on its syntax trees"),
+    ("3.0", "4.6", "earlier ones are not known to the reporter"),
+)
 _URL = re.compile(r"[a-z+]+://|(?:git|hg|svn|bzr)\+", re.IGNORECASE)
 
 
@@ -104,13 +112,32 @@ def _parse(item: Declared, notes: list[str]) -> Requirement | None:
     return requirement
 
 
+def name_of(text: str) -> str:
+    """Return the normalised name that a requirement is about, "" where a text is none."""
+    try:
+        return canonicalize_name(requirement_of(text).name)
+    except InvalidRequirement:
+        return ""
+
+
+def marker_environment(python: str) -> dict[str, str]:
+    """Return what markers say in an environment of ours with a version of Python ("3.11"), on whatever machine."""
+    return {
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "os_name": "posix",
+        "sys_platform": "linux",
+        "platform_system": "Linux",
+        "extra": "",
+    }
+
+
 def names(lines: Iterable[Line], python: str) -> frozenset[str]:
     """Return the normalised names of what lines ask for on a version of Python ("3.11") under Linux."""
-    environment = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux", "extra": ""}
     asked = [Requirement(line.requirement) for line in lines]
-    return frozenset(
-        canonicalize_name(one.name) for one in asked if one.marker is None or one.marker.evaluate(environment)
-    )
+    return frozenset(canonicalize_name(one.name) for one in asked if holds(one, python))
 
 
 def _join(known: Requirement, other: Requirement, source: str, notes: list[str]) -> None:
@@ -123,18 +150,22 @@ def _join(known: Requirement, other: Requirement, source: str, notes: list[str])
 
 
 def loosen_pytest(lines: Iterable[Line], python: str, notes: list[str]) -> tuple[Line, ...]:
-    """Do not insist on a pytest that cannot run: before 6.2.5 it breaks on syntax trees of Python 3.10 and later."""
+    """Do not insist on a pytest that cannot run."""
+    first = next(pytest for least, pytest, _ in _FIRST_PYTEST if Version(python) >= Version(least))
     found = []
     for line in lines:
         requirement = Requirement(line.requirement)
-        old = not satisfiable(requirement.specifier & SpecifierSet(f">={_PYTEST_OF_3_10}"))
-        if canonicalize_name(requirement.name) == "pytest" and old and Version(python) >= Version("3.10"):
-            notes.append(
-                f"{requirement} is not insisted on: no pytest before {_PYTEST_OF_3_10} runs on Python {python}"
-            )
+        old = not satisfiable(requirement.specifier & SpecifierSet(f">={first}"))
+        if canonicalize_name(requirement.name) == "pytest" and old and holds(requirement, python):
+            notes.append(f"{requirement} is not insisted on: no pytest before {first} runs on Python {python}")
             requirement.specifier = SpecifierSet()
         found.append(line.model_copy(update={"requirement": str(requirement)}))
     return tuple(found)
+
+
+def holds(requirement: Requirement, python: str) -> bool:
+    """Whether a requirement's marker holds on a version of Python."""
+    return requirement.marker is None or requirement.marker.evaluate(marker_environment(python))
 
 
 def satisfiable(specifiers: SpecifierSet) -> bool:

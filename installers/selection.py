@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
+from installers.requirements import name_of
 from miner.project.model import Declared, Group, GroupKind
-from miner.project.tox_ini import expand_braces
-from miner.project.versions import requirement_of
+from miner.project.requirement_files import RUN
+from miner.project.tox_factors import expand_braces, is_ordinary, other_factors
 
 _TEST_WORDS = frozenset({"test", "tests", "testing", "pytest", "unittest", "unittests", "unit"})
-_DEV_NAMES = frozenset({"dev", "devel", "develop", "development", "developer", "ci", "local", "default"})
+_DEV_NAMES = frozenset({"dev", "devel", "develop", "development", "developer", "ci", "local", "default"}) | {
+    "dev-packages"
+}
+_ALL_NAMES = frozenset({"all", "complete", "full", "everything"})
+_BESIDE = frozenset({RUN, "packages"})
 _OTHER_WORDS = frozenset(
     {"doc", "docs", "lint", "linting", "mypy", "typing", "types", "typecheck", "style", "format", "bench", "benchmark"}
     | {"benchmarks", "cov", "coverage", "release", "gpu", "cuda", "windows", "win", "macos"}
@@ -72,24 +76,79 @@ _TOOL_PREFIXES = (
 )
 
 
-def choose(groups: Sequence[Group], python: str, folders: Iterable[str], notes: list[str]) -> tuple[Group, ...]:
+def choose(
+    groups: Sequence[Group],
+    python: str,
+    folders: Iterable[str],
+    notes: list[str],
+    known: frozenset[str] = frozenset(),
+) -> tuple[Group, ...]:
     """Return the groups that the tests need, tools that no test needs taken out of development groups.
+
+    Those for tests, and one tox environment. Where these hold nothing but tools, or no pytest, those for development.
+    Where there are none, what is listed beside the run-time dependencies: a requirements file, a Pipfile, an extra with
+    everything, a conda file.
 
     Args:
         groups: everything that is declared.
         python: "3.11", for the sections of tox.ini.
         folders: the folders of the tests that are going to run; a requirements file in one of them is theirs.
         notes: what was left out and why.
+        known: names of the run-time dependencies: a list of these alone says nothing about tests.
     """
     tox = _tox(groups, python)
-    others = [group for group in groups if group.kind is not GroupKind.TOX]
+    others = [group for group in groups if group.kind not in (GroupKind.TOX, GroupKind.CONDA)]
     tests = [group for group in others if is_test_group(group.name) or group.kind is GroupKind.TESTS_REQUIRE]
     tests += [group for group in others if _lies_in(group, folders) and group not in tests]
     chosen = [*tests, *tox]
-    if not any(group.extras or _without(TOOLS, group, []).requirements for group in chosen):
-        development = [group for group in others if canonicalize_name(group.name) in _DEV_NAMES]
-        chosen += [_without(TOOLS, group, notes) for group in development]
+    if _says_something(chosen):
+        return (*chosen, *_with_pytest(_development(others), chosen, notes))
+    for fallback in (_development(others), _beside(others), _everything(others), _conda(groups)):
+        chosen += [_without(TOOLS, group, notes) for group in fallback]
+        if _says_something(chosen, known):
+            break
     return tuple(chosen)
+
+
+def _says_something(groups: Iterable[Group], known: frozenset[str] = frozenset()) -> bool:
+    """Whether there is more in some groups than tools and what is known without them."""
+    return any(
+        group.extras
+        or group.groups
+        or any(name_of(item.text) not in known for item in _without(TOOLS, group, []).requirements)
+        for group in groups
+    )
+
+
+def _with_pytest(development: Iterable[Group], chosen: Iterable[Group], notes: list[str]) -> list[Group]:
+    """Return the development groups that ask for pytest where the chosen ones do not: they hold its plug-ins too."""
+    if any(_asks_for_pytest(group) for group in chosen):
+        return []
+    return [_without(TOOLS, group, notes) for group in development if _asks_for_pytest(group)]
+
+
+def _asks_for_pytest(group: Group) -> bool:
+    return bool(group.extras or group.groups) or any(name_of(item.text) == "pytest" for item in group.requirements)
+
+
+def _development(groups: Iterable[Group]) -> list[Group]:
+    return [group for group in groups if canonicalize_name(group.name) in _DEV_NAMES]
+
+
+def _beside(groups: Iterable[Group]) -> list[Group]:
+    return [group for group in groups if group.kind in (GroupKind.FILE, GroupKind.PIPFILE) and group.name in _BESIDE]
+
+
+def _everything(groups: Iterable[Group]) -> list[Group]:
+    return [group for group in groups if group.kind is GroupKind.EXTRA and group.name in _ALL_NAMES][:1]
+
+
+def _conda(groups: Iterable[Group]) -> list[Group]:
+    """Take the one conda environment that is likeliest for the tests: by its name, else the first, the nearest."""
+    found = [group for group in groups if group.kind is GroupKind.CONDA]
+    named = [group for group in found if _TEST_WORDS.intersection(re.split(r"[-_.]", group.name.lower()))]
+    developing = [group for group in found if _DEV_NAMES.intersection(re.split(r"[-_.]", group.name.lower()))]
+    return (named or developing or found)[:1]
 
 
 def without_plugins(declared: Iterable[Declared], notes: list[str]) -> tuple[Declared, ...]:
@@ -110,21 +169,33 @@ def _lies_in(group: Group, folders: Iterable[str]) -> bool:
 
 
 def _tox(groups: Iterable[Group], python: str) -> list[Group]:
-    """Take the one tox environment that fits: of this Python, else the general one, else one named like tests."""
+    """Take the one tox environment that fits: of this Python, else the general one, else one named like tests.
+
+    Of several for one Python the last one is taken, the newest by custom, unless its factors say that it is unusual.
+    """
     found = {group.name: group for group in groups if group.kind is GroupKind.TOX}
-    short = f"py{python.replace('.', '')}"
-    for name, group in found.items():
-        if any(short == part for env in expand_braces(name.partition(":")[2]) for part in env.split("-")):
-            return [group]
+    short = (f"py{python.replace('.', '')}", python)
+    fitting = [
+        group
+        for name, group in found.items()
+        if any(part in short for env in expand_braces(name.partition(":")[2]) for part in env.split("-"))
+    ]
+    if fitting:
+        return (_ordinary(fitting) or fitting)[-1:]
     if "testenv" in found:
         return [found["testenv"]]
     return [group for name, group in found.items() if is_test_group(name.partition(":")[2])][:1]
 
 
+def _ordinary(groups: Iterable[Group]) -> list[Group]:
+    names = ((group, expand_braces(group.name.partition(":")[2])) for group in groups)
+    return [group for group, envs in names if all(is_ordinary(other_factors(env)) for env in envs)]
+
+
 def _without(unwanted: Mapping[str, str], group: Group, notes: list[str]) -> Group:
     kept: list[Declared] = []
     for item in group.requirements:
-        name = _name(item.text)
+        name = name_of(item.text)
         prefixes = _TOOL_PREFIXES if unwanted is TOOLS else ()
         reason = unwanted.get(name) or next((why for prefix, why in prefixes if name.startswith(prefix)), None)
         if reason is None:
@@ -132,10 +203,3 @@ def _without(unwanted: Mapping[str, str], group: Group, notes: list[str]) -> Gro
         else:
             notes.append(f"{item.source}: {name} is left out: it {reason}")
     return group.model_copy(update={"requirements": tuple(kept)})
-
-
-def _name(text: str) -> str:
-    try:
-        return canonicalize_name(requirement_of(text).name)
-    except InvalidRequirement:
-        return ""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from installers.interface import Refusal
 from miner.core.records import Recipe
+
+_SOURCE = " <- the change itself"
 
 
 def with_target(base: Recipe, target: Recipe | Refusal) -> Recipe:
@@ -18,14 +22,22 @@ def with_target(base: Recipe, target: Recipe | Refusal) -> Recipe:
         base: recipe of the base tree.
         target: recipe of the target tree; a refusal adds nothing.
     """
-    if isinstance(target, Refusal):
-        return base
+    return base if isinstance(target, Refusal) else with_added(base, target.requirements)
+
+
+def with_added(base: Recipe, requirements: Sequence[str]) -> Recipe:
+    """Return a recipe with those requirements whose names it does not know."""
     known = {_name(line) for line in base.requirements} | {canonicalize_name(base.distribution)}
-    added = tuple(line for line in target.requirements if _name(line) not in known)
+    added = tuple(line for line in requirements if _name(line) not in known)
     if not added:
         return base
-    sources = tuple(f"{line} <- the change itself" for line in added)
+    sources = tuple(f"{line}{_SOURCE}" for line in added)
     return base.model_copy(update={"requirements": (*base.requirements, *added), "sources": (*base.sources, *sources)})
+
+
+def added_by_change(recipe: Recipe) -> tuple[str, ...]:
+    """Return the requirements that came into a recipe by `with_target`."""
+    return tuple(line for line in recipe.requirements if f"{line}{_SOURCE}" in recipe.sources)
 
 
 def _name(requirement: str) -> str:

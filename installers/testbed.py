@@ -1,14 +1,14 @@
 """What becomes of `/testbed` when a project has been installed from it.
 
-The repository is taken as the crawler made it, byte for byte, whatever an installation did to it: a build script cannot
-rewrite a tracked file, plant history or leave a hook. Only what the installation added is kept, and named in
-`.git/info/exclude`, so that the working tree is clean (gitignore documentation, "PATTERN FORMAT").
+The repository is a layer of its own, as the crawler made it, byte for byte, whatever an installation did to it: a build
+script cannot rewrite a tracked file, plant history or leave a hook. Only what the installation added is kept, and named
+in `.git/info/exclude`, so that the working tree is clean (gitignore documentation, "PATTERN FORMAT").
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -18,16 +18,18 @@ from miner.sandbox.image_archive import TarEntry
 TESTBED = "testbed"
 
 _EXCLUDE = f"{TESTBED}/.git/info/exclude"
+_BRANCH = f"{TESTBED}/.git/refs/heads/main"
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9+!_-]*(?:\.[A-Za-z0-9+!_-]+)*")
 _SPECIAL = re.compile(r"([\\*?\[\] ])")
 _LEFT_OUT = frozenset({"__pycache__", ".pytest_cache"})
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """The `/testbed` of an image.
+    """What an installation has made of `/testbed`.
 
     Attributes:
-        entries: all of it, for a layer.
+        entries: what is new in it, for a layer on top of the repository's.
         added: topmost paths that the installation added, relative to the repository; a folder ends with "/".
         restored: tracked paths that the installation had changed or removed.
     """
@@ -39,31 +41,61 @@ class Testbed:
     restored: tuple[str, ...]
 
 
-def merge(repository: Iterable[TarEntry], exported: Iterable[TarEntry]) -> Testbed:
-    """Combine the repository with what an installation added to it.
+def repository_tree(entries: Iterable[TarEntry], tags: Iterable[str] = ()) -> Tree:
+    """Return `/testbed` as the crawler made it.
 
     Args:
-        repository: the tree with its `.git`, paths relative to the repository.
-        exported: the folder as it was after the installation, paths beginning with `testbed`.
+        entries: the tree with its `.git`, paths relative to the repository.
+        tags: names that its one commit gets, for what takes a version from git.
     """
-    tracked = _with_folders({f"{TESTBED}/{entry.path}": entry for entry in repository})
-    left = {entry.path: entry for entry in exported}
-    merged: Tree = {path: plain(_at(entry, path)) for path, entry in tracked.items()}
+    tree = _with_folders({f"{TESTBED}/{entry.path}": entry for entry in entries})
+    plain_tree: Tree = {path: plain(_at(entry, path)) for path, entry in tree.items()}
+    if _BRANCH in plain_tree:
+        commit = read(plain_tree[_BRANCH])
+        for tag in tags:
+            _put(plain_tree, f"{TESTBED}/.git/refs/tags/{tag}", commit)
+    return plain_tree
+
+
+def version_tags(version: str | None) -> tuple[str, ...]:
+    """Return the tags that say a version, with and without the "v" that most projects put before it.
+
+    Git describes a commit by either; tools that strip a prefix (versioneer's `tag_prefix`) find the one they know.
+    """
+    return (version, f"v{version}") if version and _TAG.fullmatch(version) else ()
+
+
+def merge(repository: Tree, left: Mapping[str, TarEntry]) -> Testbed:
+    """Return what an installation added to the repository.
+
+    Args:
+        repository: `/testbed` as it was.
+        left: `/testbed` as it is after the installation; entries that it left alone may be the very same ones.
+    """
+    merged = dict(repository)
+    fresh: Tree = {}
     added: list[str] = []
     for path in sorted(left):
         if path in merged or not _is_kept(path, left[path]) or not _fits(path, merged):
             continue
-        merged[path] = plain(_own_bytes(left, path))
-        if str(PurePosixPath(path).parent) in tracked:
+        merged[path] = fresh[path] = plain(_own_bytes(left, path))
+        if str(PurePosixPath(path).parent) in repository:
             added.append(path.removeprefix(f"{TESTBED}/") + ("/" if left[path].kind == "dir" else ""))
-    before = read(merged[_EXCLUDE]) if _EXCLUDE in merged else b""
-    _put(
-        merged,
-        _EXCLUDE,
-        before + "".join(f"{pattern(path)}\n" for path in added).encode("utf-8", "surrogateescape"),
-    )
-    restored = (path.removeprefix(f"{TESTBED}/") for path in tracked if _changed(path, tracked[path], left))
-    return Testbed(tuple(merged.values()), tuple(added), tuple(sorted(restored)))
+    if added:
+        before = read(repository[_EXCLUDE]) if _EXCLUDE in repository else b""
+        lines = "".join(f"{pattern(path)}\n" for path in added).encode("utf-8", "surrogateescape")
+        _put(fresh, _EXCLUDE, before + lines)
+    _with_parents(fresh, repository)
+    restored = (path.removeprefix(f"{TESTBED}/") for path in repository if _changed(path, repository[path], left))
+    return Testbed(tuple(fresh.values()), tuple(added), tuple(sorted(restored)))
+
+
+def _with_parents(tree: Tree, repository: Tree) -> None:
+    """Add the repository's folders that entries lie in: an engine that has to make them up gives them to root."""
+    for path in list(tree):
+        for parent in map(str, PurePosixPath(path).parents):
+            if parent in repository and parent not in tree:
+                tree[parent] = repository[parent]
 
 
 def _with_folders(tree: Tree) -> Tree:
@@ -78,7 +110,7 @@ def _at(entry: TarEntry, path: str) -> TarEntry:
     return TarEntry(path, entry.kind, entry.mode, link=link, content=entry.content, size=entry.size)
 
 
-def _own_bytes(left: Tree, path: str) -> TarEntry:
+def _own_bytes(left: Mapping[str, TarEntry], path: str) -> TarEntry:
     """A hard link that was added becomes a file of its own: what it points to may be replaced by the tracked file."""
     entry = left[path]
     return _at(left[entry.link], path) if entry.kind == "hardlink" and entry.link in left else entry
@@ -104,10 +136,12 @@ def _fits(path: str, merged: Tree) -> bool:
     return parent in merged and merged[parent].kind == "dir"
 
 
-def _changed(path: str, entry: TarEntry, left: Tree) -> bool:
+def _changed(path: str, entry: TarEntry, left: Mapping[str, TarEntry]) -> bool:
     if _in_git(path):
         return False
     now = left.get(path)
+    if now is entry:
+        return False
     if now is None or now.kind != entry.kind:
         return True
     return entry.kind == "file" and (entry.length != now.length or content_digest(entry) != content_digest(now))

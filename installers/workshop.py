@@ -77,25 +77,42 @@ class Workshop:
         return self.settings.measure.install
 
     @contextmanager
-    def box(self, image: str, *, network: bool, cache: Literal["shared", "private"] = "private") -> Iterator[DockerBox]:
+    def box(
+        self,
+        image: str,
+        *,
+        network: bool,
+        cache: Literal["shared", "private"] = "private",
+        cutoff: datetime | None = None,
+    ) -> Iterator[DockerBox]:
         """Run a locked-down container with the bounds of installations.
 
         Args:
             image: reference of an image that the engine holds.
             network: whether the package index can be reached.
             cache: "shared" only where no code of packages runs.
+            cutoff: what any pip or uv in it takes the index as of, also one that a set-up script starts.
         """
         profile = profile_of(self.settings, self.limits, cache=cache, owner=self.owner)
+        if cutoff is not None:
+            profile = profile.model_copy(update={"env": {**profile.env, **dated(cutoff)}})
         with sandbox_container(self.client, image, profile, "install", self.egress if network else None) as box:
             yield box
 
-    def run_uv(self, box: Box, arguments: Sequence[str], *, env: Mapping[str, str] | None = None) -> ExecResult:
+    def run_uv(
+        self,
+        box: Box,
+        arguments: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> ExecResult:
         """Run uv in a box with egress; its settings files are not read, it compiles and downloads no Python."""
         index = self.settings.index
         ours = {**_UV_ENV, "UV_HTTP_TIMEOUT": str(max(1, round(index.timeout_s)))}
         if (chosen := chosen_index(index)) is not None:
             ours["UV_DEFAULT_INDEX"] = without_login(chosen)[0]  # builds run code of packages: it would see the login
-        return box.run([UV, *arguments], env={**(env or {}), **ours}, workdir=WORK)
+        return box.run([UV, *arguments], env={**(env or {}), **ours}, workdir=WORK, timeout_s=timeout_s)
 
     def raise_for_faults(self, box: Box, result: ExecResult) -> None:
         """Ask after a command failed in a box with egress: was it the network?
@@ -195,12 +212,17 @@ def failed(result: ExecResult, reason: Reason, what: str, blobs: BlobStore, **pa
     )
 
 
-def as_of(cutoff: datetime, exempt: Mapping[str, datetime]) -> list[str]:
-    """Return uv's options for the package index as it was."""
+def as_of(cutoff: datetime, exempt: Mapping[str, datetime | None]) -> list[str]:
+    """Return uv's options for the package index as it was; None exempts a package from any date."""
     options = ["--exclude-newer", _rfc3339(cutoff)]
     for name, until in sorted(exempt.items()):
-        options += ["--exclude-newer-package", f"{name}={_rfc3339(until)}"]
+        options += ["--exclude-newer-package", f"{name}={'false' if until is None else _rfc3339(until)}"]
     return options
+
+
+def dated(cutoff: datetime) -> dict[str, str]:
+    """Return the variables by which uv, and pip from 26.0 on, take the package index as it was."""
+    return {"UV_EXCLUDE_NEWER": _rfc3339(cutoff), "PIP_UPLOADED_PRIOR_TO": _rfc3339(cutoff)}
 
 
 def _rfc3339(moment: datetime) -> str:

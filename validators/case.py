@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from installers.describe import describe
-from installers.interface import Refusal
-from installers.ladder import environment_of, refusal_of
+from installers.interface import Refusal, Tree
+from installers.ladder import attempts_of, chosen, refusal_of
 from installers.pythons import Python
 from installers.target import with_target
 from miner.core.blobs import BlobStore
@@ -41,6 +42,7 @@ class Reader:
 
     blobs: BlobStore
     pythons: tuple[Python, ...]
+    _known: dict[str, Recipe | Refusal] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def case(self, instance_id: str, trail: Sequence[Fact]) -> Case:
         """Return the case that a trail makes, however far it goes."""
@@ -53,10 +55,12 @@ class Reader:
         if isinstance(candidate, Rejection):
             negatives.append(Negative(code=candidate.reason, detail=candidate.detail))
             candidate = None
-        recipe = self._recipe(candidate, facts) if candidate is not None else None
-        if isinstance(recipe, Refusal):
-            negatives.append(Negative(code=recipe.reason, detail=recipe.detail))
-            recipe = None
+        declared = self._declared(candidate, facts) if candidate is not None else None
+        if isinstance(declared, Refusal):
+            negatives.append(Negative(code=declared.reason, detail=declared.detail))
+            declared = None
+        attempts = attempts_of(trail)
+        best = chosen(attempts)
         refusal = refusal_of(trail)
         if refusal is not None:
             negatives.append(self._negative(refusal))
@@ -68,8 +72,11 @@ class Reader:
             links=judge_links(crawled) if crawled is not None else None,
             negatives=tuple(negatives),
             candidate=candidate,
-            recipe=recipe,
-            environment=environment_of(trail),
+            declared=declared,
+            recipe=declared if best is None else best.recipe,
+            attempts=attempts,
+            attempt=best,
+            environment=None if best is None else best.environment,
             before=before,
             after=after,
             verdict=verdict(before, after) if before is not None and after is not None else None,
@@ -83,21 +90,28 @@ class Reader:
             return None
         return source_of(looked_up).candidate(looked_up, extracted, self.blobs)
 
-    def _recipe(self, candidate: Candidate, facts: dict[str, Fact]) -> Recipe | Refusal:
-        """Return the recipe that the first rung gives for a candidate's base tree, and what the change adds to it."""
+    def _declared(self, candidate: Candidate, facts: dict[str, Fact]) -> Recipe | Refusal:
+        """Return what a candidate's base tree declares, and what the change adds to it; computed once."""
         extracted = facts[EXTRACT]
-        base, target = (
-            describe(
-                declared_files(self.blobs, extracted.blobs[f"{side}_files"]),
-                extracted.payload[f"{side}_paths"],
-                self.pythons,
-                candidate.created_at,
-                candidate.test_files,
-                version=version,
+        key = fact_id(extracted.key)
+        if key not in self._known:
+            base, target = (
+                describe(
+                    tree.files,
+                    tree.paths,
+                    self.pythons,
+                    candidate.created_at,
+                    candidate.test_files,
+                    version=version,
+                )
+                for tree, version in (
+                    (tree_of(extracted, self.blobs), candidate.base_version),
+                    (tree_of(extracted, self.blobs, "target"), candidate.version),
+                )
             )
-            for side, version in (("base", candidate.base_version), ("target", candidate.version))
-        )
-        return base if isinstance(base, Refusal) else with_target(base, target)
+            self._known.clear()  # a worker asks for one candidate again and again, and then for another one
+            self._known[key] = base if isinstance(base, Refusal) else with_target(base, target)
+        return self._known[key]
 
     def _negative(self, fact: Fact) -> Negative:
         log = fact.logs.get("log") or fact.logs.get("events")
@@ -133,6 +147,11 @@ class Reader:
     def _report(self, fact: Fact, name: str) -> bytes | None:
         digest = fact.logs.get(f"{name}.jsonl")
         return self.blobs.get(digest) if digest is not None else None
+
+
+def tree_of(extracted: Fact, blobs: BlobStore, side: Literal["base", "target"] = "base") -> Tree:
+    """Return one side of an extracted change as rungs read it."""
+    return Tree(declared_files(blobs, extracted.blobs[f"{side}_files"]), extracted.payload[f"{side}_paths"])
 
 
 def _where(fact: Fact | None) -> tuple[Evidence, ...]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from installers.broken import Broken
+from installers.interface import Attempt
+from installers.share import Suite
 from miner.core.reasons import Reason, Stage
 from miner.core.records import (
     Candidate,
@@ -42,6 +45,13 @@ class Case(Record):
         source: name of the source, as its first fact says.
         negatives: negative observations of the stages, in any order.
         crawled: what the forge says about the pull request; None for a release pair.
+        declared: the recipe that the base tree declares.
+        recipe: of the attempt that was chosen; the declared one where none was.
+        attempts: of the ladder, in order.
+        attempt: the one whose environment is taken.
+        suite: what the candidate's own tests say about that environment at the base commit.
+        broken: test files that cannot be collected in it, which the patches do not explain.
+        suite_evidence: where the report and the log of that run are.
         links: what was made of everything that says which issues it closes.
         before_evidence: where the report and the log of the run before the gold patch are.
         after_evidence: the same of the run after it.
@@ -53,8 +63,14 @@ class Case(Record):
     crawled: Crawled | None = None
     links: Judged | None = None
     candidate: Candidate | None = None
+    declared: Recipe | None = None
     recipe: Recipe | None = None
+    attempts: tuple[Attempt, ...] = ()
+    attempt: Attempt | None = None
     environment: Environment | None = None
+    suite: Suite | None = None
+    broken: tuple[Broken, ...] = ()
+    suite_evidence: tuple[Evidence, ...] = ()
     before: RunOutcome | None = None
     after: RunOutcome | None = None
     verdict: Verdict | None = None

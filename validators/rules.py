@@ -15,6 +15,7 @@ from miner.core.text import some
 from validators.crawl_rules import GATE_SAMPLE, GATES
 from validators.interface import Case, Judgement, Rule
 from validators.run_rules import broken, ended, flips, intact, ran, still_failing, unstable, vanished
+from validators.suite_rules import collection, suite_share
 
 _UNMEASURED = Judgement("unmeasured")
 _PASS = Judgement("pass")
@@ -118,6 +119,10 @@ _COMMITS = (
     Reason.TREE_UNSAFE,
 )
 _FOUND = (Reason.UNKNOWN_PACKAGE, Reason.UNKNOWN_VERSION, Reason.NO_SDIST)
+_PYTHON = (Reason.NO_PYTHON, Reason.PYTHON_TOO_NEW, Reason.PYTHON_2_ONLY)
+_SOURCES = (Reason.SUBMODULE_MISSING, Reason.LFS_CONTENT_MISSING)
+_KNOWN = (Reason.SYSTEM_PACKAGE_UNKNOWN, Reason.MODULE_UNKNOWN)
+_NEEDS = (Reason.NEEDS_SERVICE, Reason.NEEDS_DEVICE)
 _BUILD = (Reason.BUILD_FAILED, Reason.BUILD_TIMEOUT, Reason.BUILD_LIMIT)
 _RUN = (Reason.RUN_TIMEOUT, Reason.RUN_OUT_OF_MEMORY, Reason.RUN_LIMIT, Reason.RUN_CRASHED)
 _FLIPS = (Reason.NOTHING_FAILS_BEFORE, Reason.TOO_FEW_FLIPS, Reason.FAILS_AFTER, Reason.ONLY_UNSTABLE_FLIPS)
@@ -137,14 +142,20 @@ RULES: tuple[Rule, ...] = (
     Rule("statement-present", Stage.SCREEN, (Reason.NO_STATEMENT,), _statement_present),
     Rule("statement-length", Stage.SCREEN, (Reason.STATEMENT_TOO_SHORT,), _statement_length),
     Rule("setup-readable", Stage.INSTALL, (Reason.SETUP_UNREADABLE,), _recipe, step=True),
-    Rule("python-available", Stage.INSTALL, (Reason.NO_PYTHON,), _recipe, step=True),
+    Rule("python-available", Stage.INSTALL, _PYTHON, _recipe, step=True),
+    Rule("sources-complete", Stage.INSTALL, _SOURCES, _environment, step=True),
+    Rule("needs-met", Stage.INSTALL, _NEEDS, _environment, step=True),
+    Rule("packages-known", Stage.INSTALL, _KNOWN, _environment, step=True),
     Rule("lock-resolved", Stage.INSTALL, (Reason.LOCK_FAILED,), _environment, step=True),
     Rule("environment-built", Stage.INSTALL, _BUILD, _environment, step=True),
     Rule("project-installed", Stage.INSTALL, (Reason.PROJECT_INSTALL_FAILED,), _environment, step=True),
+    Rule("rebuild-offline", Stage.INSTALL, (Reason.REBUILD_NEEDS_NETWORK,), _environment, step=True),
     Rule("project-imports", Stage.INSTALL, (Reason.IMPORT_FAILED,), _environment, step=True),
     Rule("pytest-usable", Stage.INSTALL, (Reason.PYTEST_UNUSABLE,), _environment, step=True),
     Rule("tests-collect", Stage.INSTALL, (Reason.NOTHING_COLLECTED,), _environment, step=True),
     Rule("edit-seen", Stage.INSTALL, (Reason.EDIT_NOT_SEEN,), _environment, step=True),
+    Rule("collection", Stage.INSTALL, (Reason.COLLECTION_BROKEN,), collection),
+    Rule("suite-share", Stage.INSTALL, (Reason.TOO_FEW_PASS_AT_BASE,), suite_share),
     Rule("patches-apply", Stage.VALIDATE, (Reason.PATCH_DOES_NOT_APPLY,), _after, step=True),
     Rule("rebuild-done", Stage.VALIDATE, (Reason.REBUILD_FAILED,), _after, step=True),
     Rule("runs-ended", Stage.VALIDATE, _RUN, ended),

@@ -6,6 +6,8 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import fsspec
@@ -147,6 +149,29 @@ class BlobStore:
     def has(self, digest: str) -> bool:
         """Whether the blob is stored."""
         return bool(self._fs.exists(self._path(digest)))
+
+    def touch(self, digest: str) -> bool:
+        """Note that a blob is used now, where it lies in a local folder, and return whether it is stored."""
+        if not self._is_local:
+            return self.has(digest)
+        try:
+            os.utime(self._path(digest))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def on_disk(self, digest: str) -> tuple[int, float] | None:
+        """Return how many bytes of this machine's disk a blob takes and when it was last used; None where it is not."""
+        try:
+            found = Path(self._path(digest)).stat() if self._is_local else None
+        except FileNotFoundError:
+            return None
+        return (found.st_size, found.st_mtime) if found is not None else None
+
+    def remove(self, digest: str) -> None:
+        """Remove a blob; one that is not there is no error."""
+        with suppress(FileNotFoundError):
+            self._fs.rm(self._path(digest))
 
     def _is_whole(self, digest: str) -> bool:
         """Whether the blob is stored with the bytes that its name says."""

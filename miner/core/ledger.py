@@ -142,6 +142,14 @@ class Ledger:
             select(t.facts).where(t.facts.c.subject == subject, alive).order_by(t.facts.c.observed_at, t.facts.c.kind)
         )
 
+    def standing(self, kind: str, outcome: str = "ok") -> Iterator[Fact]:
+        """Yield the standing facts of a kind with an outcome, oldest first; many are never held at once."""
+        alive = t.facts.c.fact_id.not_in(select(t.tombstones.c.fact_id))
+        chosen = select(t.facts).where(t.facts.c.kind == kind, t.facts.c.outcome == outcome, alive)
+        with ledger_faults(), self._engine.connect().execution_options(yield_per=200) as connection:
+            for row in connection.execute(chosen.order_by(t.facts.c.observed_at, t.facts.c.fact_id)):
+                yield fact_of(row)
+
     def get_all(self, fact_ids: Iterable[str]) -> dict[str, Fact]:
         """Return those of these facts that are known, by id."""
         return {

@@ -90,6 +90,7 @@ class Reason(StrEnum):
     TOO_FEW_PASS_AT_BASE = "too-few-pass-at-base"  # noqa: S105 - a reason code, not a secret
     REBUILD_NEEDS_NETWORK = "rebuild-needs-network"
     SYSTEM_PACKAGE_UNKNOWN = "system-package-unknown"
+    MODULE_UNKNOWN = "module-unknown"
     SUBMODULE_MISSING = "submodule-missing"
     LFS_CONTENT_MISSING = "lfs-content-missing"
     NEEDS_SERVICE = "needs-service"
@@ -229,6 +230,7 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.TOO_FEW_PASS_AT_BASE: (_I, "fewer of the candidate's own tests pass at the base than the policy asks for"),
     Reason.REBUILD_NEEDS_NETWORK: (_I, "a compiled project cannot be built again without the network"),
     Reason.SYSTEM_PACKAGE_UNKNOWN: (_I, "the distribution has no package for a library or tool that is needed"),
+    Reason.MODULE_UNKNOWN: (_I, "no distribution was found that provides a module which is imported"),
     Reason.SUBMODULE_MISSING: (_I, "the installation or the tests need a git submodule that is not to be had"),
     Reason.LFS_CONTENT_MISSING: (_I, "the installation or the tests need files that are kept by git LFS elsewhere"),
     Reason.NEEDS_SERVICE: (_I, "the tests need a service (database, queue) that runs beside them"),

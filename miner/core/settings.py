@@ -121,6 +121,8 @@ class Run(_Section):
         max_points: a run stops before it spends more of the forge's points; None: no cap.
         max_hours: a run stops cleanly after this long; None: no cap.
         pause_max_s: a run waits so long for a service that is not well, and then ends.
+        max_disk_gb: how much layers, images and cached packages may take of the disk: beyond it goes what can be had
+            again and was not used for longest; None: no bound.
     """
 
     workers: int = Field(default=2, ge=1)
@@ -130,6 +132,7 @@ class Run(_Section):
     max_points: int | None = None
     max_hours: float | None = None
     pause_max_s: float = Field(default=1800.0, ge=0)
+    max_disk_gb: float | None = Field(default=100.0, gt=0)
 
 
 def _a_month(text: str) -> str:
@@ -245,7 +248,11 @@ class Crawl(_Section):
 
 
 class Measure(_Section):
-    """Settings that steer measuring: part of input hashes."""
+    """Settings that steer measuring: part of input hashes.
+
+    Attributes:
+        lock_timeout_s: one resolution of dependencies may take so long: backtracking may have no end.
+    """
 
     install: Limits
     test: Limits
@@ -254,6 +261,7 @@ class Measure(_Section):
     cutoff: Cutoff
     ladder: Ladder
     recheck_after_hours: float
+    lock_timeout_s: float = Field(gt=0)
     hash_seed: int
     timezone: str
     locale: str
@@ -388,7 +396,16 @@ def python_entries() -> list[dict[str, Any]]:
 
 def base_packages() -> tuple[str, ...]:
     """Return the Debian packages that the base image is asked to hold."""
-    lines = (configs_dir() / "base" / "packages.txt").read_text(encoding="utf-8").splitlines()
+    return _names("packages.txt")
+
+
+def tool_chain_packages() -> tuple[str, ...]:
+    """Return the Debian packages of the tool chain: what builds packages from source."""
+    return _names("toolchain.txt")
+
+
+def _names(file: str) -> tuple[str, ...]:
+    lines = (configs_dir() / "base" / file).read_text(encoding="utf-8").splitlines()
     return tuple(sorted(line.strip() for line in lines if line.strip() and not line.startswith("#")))
 
 

@@ -1,61 +1,37 @@
-"""Which files of a tree declare how it is built and tested: their texts are kept, so that recipes can be computed."""
+"""Which declaration files of a tree are kept, so that recipes can be computed: `is_declaration`, within bounds."""
 
 from __future__ import annotations
 
-import re
-from pathlib import PurePosixPath
+from collections.abc import Iterable
+
+from miner.crawlers.git_repo import TreeFile
+from miner.crawlers.texts import is_text_wanted
+from miner.project.declaration_files import is_declaration, is_lock
+
+__all__ = ["MAX_BYTES", "MAX_TOTAL", "bounded", "is_declaration"]
 
 MAX_BYTES = 1 << 20
-
-_NAMES = frozenset(
-    {
-        "pyproject.toml",
-        "setup.py",
-        "setup.cfg",
-        "tox.ini",
-        "tox.toml",
-        "noxfile.py",
-        "pytest.ini",
-        ".pytest.ini",
-        "pytest.toml",
-        ".pytest.toml",
-        "Pipfile",
-        "Pipfile.lock",
-        "poetry.lock",
-        "pdm.lock",
-        "uv.lock",
-        "environment.yml",
-        "environment.yaml",
-        "Makefile",
-        "justfile",
-        "Dockerfile",
-        "MANIFEST.in",
-        ".python-version",
-        ".travis.yml",
-        ".gitlab-ci.yml",
-        "CONTRIBUTING.md",
-        "CONTRIBUTING.rst",
-    }
-)
-_REQUIREMENTS = re.compile(
-    r"(?:requirements|constraints|deps|dependencies)[^/]*\.(?:txt|in|pip)$|^reqs?[^/]*\.txt$", re.I
-)
-_EGG_INFO = frozenset({"PKG-INFO", "requires.txt", "top_level.txt", "entry_points.txt"})
-_MAX_DEPTH = 3
+MAX_TOTAL = 6 << 20
 
 
-def is_declaration(path: str) -> bool:
-    """Whether a file of this path may declare a dependency, a build back end or how tests are run."""
-    pure = PurePosixPath(path)
-    folders = pure.parts[:-1]
-    if pure.name == "PKG-INFO" and not folders:
-        return True
-    if folders and folders[-1].endswith(".egg-info"):
-        return pure.name in _EGG_INFO
-    if folders == (".github", "workflows"):
-        return pure.suffix in (".yml", ".yaml")
-    if len(folders) > _MAX_DEPTH:
-        return False
-    in_requirements = bool(folders) and folders[-1].lower().startswith(("requirements", "reqs"))
-    is_list = bool(_REQUIREMENTS.search(pure.name)) or (in_requirements and pure.suffix in (".txt", ".in", ".pip"))
-    return pure.name in _NAMES or is_list
+def bounded(files: Iterable[TreeFile], notes: list[str], total: int = MAX_TOTAL) -> list[TreeFile]:
+    """Return the declaration files that together are not larger than a bound, the nearest to the root first, locks last.
+
+    Args:
+        files: with their sizes.
+        notes: takes how many are left out.
+        total: the bound. Files that are too large on their own, which nobody reads, do not count.
+    """
+    wanted = [file for file in files if is_text_wanted(file, is_declaration)]
+    kept: list[TreeFile] = []
+    left, used = 0, 0
+    for file in sorted(wanted, key=lambda file: (is_lock(file.path), file.path.count("/"), file.path)):
+        size = file.size if file.size <= MAX_BYTES else 0
+        if used + size > total:
+            left += 1
+            continue
+        used += size
+        kept.append(file)
+    if left:
+        notes.append(f"{left} of {len(wanted)} declaration files are not kept: they are more than {total} bytes")
+    return sorted(kept, key=lambda file: file.path)

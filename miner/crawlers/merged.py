@@ -12,7 +12,7 @@ from miner.core.hashing import canonical_json
 from miner.core.reasons import Reason
 from miner.core.records import Observation
 from miner.core.text import some
-from miner.crawlers.declarations import MAX_BYTES, is_declaration
+from miner.crawlers.declarations import MAX_BYTES, bounded, is_declaration
 from miner.crawlers.endpoints import Coordinates, Endpoints, endpoints
 from miner.crawlers.git_repo import GitRepo, TreeFile, hostile_path
 from miner.crawlers.interface import Refused, Rejection, negative
@@ -157,7 +157,7 @@ def _absent(mirror: Mirror, files: Iterable[TreeFile]) -> dict[str, str]:
 
 def _declared(repo: GitRepo, files: Iterable[TreeFile], notes: list[str]) -> dict[str, str]:
     sized = repo.sized(file for file in files if is_text_wanted(file, is_declaration))
-    return read_texts(repo, sized, is_declaration, MAX_BYTES, notes)
+    return read_texts(repo, bounded(sized, notes), is_declaration, MAX_BYTES, notes)
 
 
 def _paths(files: Iterable[TreeFile]) -> list[str]:

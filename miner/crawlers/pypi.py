@@ -26,7 +26,7 @@ from miner.core.settings import ArchiveLimits
 from miner.crawlers.archive import Entry, Tree, read_archive
 from miner.crawlers.candidate import compute_candidate
 from miner.crawlers.changelog import is_changelog
-from miner.crawlers.declarations import MAX_BYTES, is_declaration
+from miner.crawlers.declarations import MAX_BYTES, bounded, is_declaration
 from miner.crawlers.git_repo import GitRepo, make_repo
 from miner.crawlers.index import IndexClient
 from miner.crawlers.interface import Found, Refused, Rejection, negative
@@ -158,8 +158,8 @@ def extract(
         },
         blobs={
             "diff": blobs.put(repo.diff(base, target)),
-            "base_files": blobs.put_text(canonical_json(_texts(repo, base, is_declaration, MAX_BYTES, notes))),
-            "target_files": blobs.put_text(canonical_json(_texts(repo, target, is_declaration, MAX_BYTES, notes))),
+            "base_files": blobs.put_text(canonical_json(_declared(repo, base, notes))),
+            "target_files": blobs.put_text(canonical_json(_declared(repo, target, notes))),
             "changelog": blobs.put_text(canonical_json({"old": old, "new": new})),
         },
     )
@@ -227,6 +227,10 @@ def _tree(file: SourceFile, index: IndexClient, limits: ArchiveLimits) -> Tree:
     except Refused as refusal:
         refusal.detail = f"{file.filename}: {refusal.detail.removeprefix(file.filename + ': ')}"
         raise
+
+
+def _declared(repo: GitRepo, commit: str, notes: list[str]) -> dict[str, str]:
+    return read_texts(repo, bounded(repo.files(commit), notes), is_declaration, MAX_BYTES, notes)
 
 
 def _texts(repo: GitRepo, commit: str, wanted: Callable[[str], bool], most: int, notes: list[str]) -> dict[str, str]:

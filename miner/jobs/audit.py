@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from installers.interface import Attempt
+from installers.ladder import attempts_of
 from miner.core.blobs import BlobStore
 from miner.core.errors import InfrastructureFault, UsageError
 from miner.core.ledger import Ledger, fact_id
@@ -40,15 +42,35 @@ class Met(Record):
     at: str
 
 
+class Tried(Record):
+    """One attempt at an environment, in short.
+
+    Attributes:
+        edits: what was changed of the declared recipe, and why.
+    """
+
+    rung: str
+    number: int
+    python: str
+    outcome: str
+    detail: Legible
+    share: float | None
+    seconds: float
+    signatures: tuple[str, ...]
+    edits: tuple[Legible, ...]
+
+
 class Account(Record):
     """Everything that is known about one candidate.
 
     Attributes:
+        attempts: of the ladder, in order.
         notes: what was noticed about its recipe, and the pytest options that its environment cannot keep.
     """
 
     decision: Decision
     findings: tuple[Finding, ...]
+    attempts: tuple[Tried, ...] = ()
     notes: tuple[Legible, ...] = ()
     facts: tuple[Seen, ...]
     faults: tuple[Met, ...]
@@ -80,6 +102,7 @@ def why(ledger: Ledger, reader: Reader, instance_id: str) -> Account:
     return Account(
         decision=decision,
         findings=tuple(ledger.findings_of(instance_id)),
+        attempts=tuple(_tried(made) for made in attempts_of(facts)),
         notes=_notes(reader, decision, facts),
         facts=tuple(_seen(fact) for fact in facts),
         faults=tuple(Met(reason=row.reason, message=row.message, at=row.at) for row in ledger.faults_of(instance_id)),
@@ -97,6 +120,20 @@ def _notes(reader: Reader, decision: Decision, facts: Sequence[Fact]) -> tuple[s
     notes = case.recipe.notes if case.recipe else ()
     dropped = case.environment.dropped_addopts if case.environment else ()
     return (*notes, *(f"pytest option left out: {option}" for option in dropped))
+
+
+def _tried(made: Attempt) -> Tried:
+    return Tried(
+        rung=made.rung,
+        number=made.number,
+        python=made.recipe.python,
+        outcome=made.outcome,
+        detail=made.detail,
+        share=made.share,
+        seconds=made.seconds,
+        signatures=tuple(map(str, made.signatures)),
+        edits=tuple(f"{edit.rule}: {edit.why}" for edit in made.edits),
+    )
 
 
 def _never_seen(known: Iterable[str], instance_id: str) -> str:
@@ -132,6 +169,10 @@ def account_text(account: Account) -> str:
         lines.append(_finding_line(finding))
         if finding.outcome == "fail" and finding.evidence != decision.evidence:
             lines += [f"  {line}" for line in _evidence_lines(decision.instance_id, finding.evidence)]
+    if account.attempts:
+        lines += ["", "attempts at an environment"]
+    for made in account.attempts:
+        lines += _attempt_lines(made)
     if account.notes:
         lines += ["", "notes", *(f"  {note}" for note in account.notes)]
     if account.facts:
@@ -152,6 +193,17 @@ def _evidence_lines(instance_id: str, found: Iterable[Evidence]) -> list[str]:
         lines += [f"  | {line}" for line in evidence.excerpt.splitlines()]
         if evidence.blob:
             lines.append(f"  whole log: swe-miner why {instance_id} --log {evidence.blob[:ID_CHARS]}")
+    return lines
+
+
+def _attempt_lines(made: Tried) -> list[str]:
+    passed = "" if made.share is None else f", {made.share:.0%} of its tests pass at the base"
+    outcome = "healthy" if made.outcome == "ok" else made.outcome
+    lines = [f"  {made.number} {made.rung:<9} Python {made.python}: {outcome}{passed}, {made.seconds:.1f} s"]
+    lines += [f"      edit {edit}" for edit in made.edits]
+    if made.outcome != "ok":
+        lines += [f"      {textwrap.shorten(made.detail, _DETAIL_CHARS, placeholder=' ...')}"]
+    lines += [f"      shows {signature}" for signature in made.signatures]
     return lines
 
 

@@ -14,6 +14,9 @@ from typing import Any
 
 import docker
 
+from installers.attempt import ATTEMPT
+from installers.interface import Memory
+from installers.memory import lesson_of, memory_of
 from installers.pythons import load_pythons
 from installers.workshop import Room, Workshop
 from miner.core.blobs import BlobStore
@@ -69,6 +72,7 @@ class Context:
         self._closing = closing
         self._locks = KeyedLocks()
         self._client: docker.DockerClient | None = None
+        self._memory: Memory | None = None
         self._opened: tuple[BaseImage, Room] | None = None
 
     def memo(self, emit: Emit) -> Memo:
@@ -152,6 +156,16 @@ class Context:
         hosts = index_hosts(self._index, settings.index)
         way = self._closing.enter_context(egress(client, base.image, hosts, settings, owner=self.owner))
         return base, Room(client, way)
+
+    @property
+    def memory(self) -> Memory:
+        """What earlier runs learned, frozen: nothing that this run learns is in it."""
+        with self._locks.of("memory"):
+            if self._memory is None:
+                own = frozenset(self.new_facts)
+                lessons = (lesson_of(fact) for fact in self.ledger.standing(ATTEMPT) if fact_id(fact.key) not in own)
+                self._memory = memory_of(lesson for lesson in lessons if lesson is not None)
+            return self._memory
 
     def clean_up(self) -> None:
         """Remove what earlier runs have left on this machine and in the engine; call it while holding the ledger."""

@@ -18,6 +18,8 @@ from exporters.publish import secret_finding
 from exporters.release import Release
 from installers.dockerfile import render_dockerfile
 from installers.image import tag_of
+from installers.interface import Attempt
+from installers.ladder import steps_of
 from installers.lock import KIND as LOCK
 from installers.pythons import Python, read_pythons
 from miner.core.blobs import BlobStore
@@ -111,9 +113,9 @@ class _Loader:
         environment = case.environment
         computed = {"candidate": case.candidate, "recipe": case.recipe, "verdict": case.verdict}
         item = item.model_copy(update=computed)
-        if case.recipe is None or environment is None:
+        if case.recipe is None or environment is None or case.attempt is None:
             return item
-        lock, build_lock = map(self._reader.blobs.get_text, (environment.lock_sha256, _build_lock(trail)))
+        lock, build_lock = map(self._reader.blobs.get_text, (environment.lock_sha256, _build_lock(trail, case.attempt)))
         return item.model_copy(
             update={
                 "environment": environment,
@@ -138,9 +140,9 @@ def _dockerfile(recipe: Recipe, environment: Environment, lock: str, build_lock:
     )
 
 
-def _build_lock(trail: Sequence[Fact]) -> str:
-    """Return the digest of the lock that the project was built with: the last one of the ladder."""
-    return [fact.blobs["lock"] for fact in trail if fact.key.kind == LOCK and fact.ok][-1]
+def _build_lock(trail: Sequence[Fact], taken: Attempt) -> str:
+    """Return the digest of the lock that the project was built with: the last one of the attempt."""
+    return [fact.blobs["lock"] for fact in steps_of(trail, taken) if fact.key.kind == LOCK and fact.ok][-1]
 
 
 def _test_command(environment: Environment) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
 
+from installers.attempt import InstallCase
 from installers.image import ensure_image
-from installers.ladder import InstallCase, install
+from installers.ladder import install
 from miner.core.hashing import sha256_bytes
 from miner.core.memo import Memo
 from miner.core.reasons import Stage
@@ -20,7 +21,7 @@ from miner.jobs.context import Context
 from miner.sandbox.interface import TestRequest
 from miner.sandbox.profile import profile_of
 from miner.sandbox.runner import conditions, run_tests
-from validators.case import AFTER, BEFORE, EXTRACT, LOOK_UP
+from validators.case import AFTER, BEFORE, EXTRACT, LOOK_UP, tree_of
 from validators.interface import Case
 
 RUNNER = Producer(name="sandbox.run_tests", epoch=1)
@@ -61,7 +62,7 @@ def extract(bench: Bench, _case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, .
 
 def build(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """Build an environment and see that it is healthy."""
-    if case.candidate is None or case.recipe is None:
+    if case.candidate is None or case.declared is None:
         return ()
     context, commit = bench.context, case.candidate.base_commit
     looked_up, extracted = _of(trail, LOOK_UP), _of(trail, EXTRACT)
@@ -70,8 +71,9 @@ def build(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]
         repo = context.source.repository(bench.item, looked_up, extracted)
         pack_single_commit(repo, commit, out)
 
-    workshop = context.workshop()
-    return install(workshop, bench.memo, InstallCase.of(case.candidate, case.recipe, pack)).facts
+    files = tree_of(extracted, context.blobs)
+    wanted = InstallCase.of(case.candidate, case.declared, files, pack)
+    return install(context.workshop(), bench.memo, wanted, context.memory).facts
 
 
 def run_before(bench: Bench, case: Case, _trail: tuple[Fact, ...]) -> tuple[Fact, ...]:

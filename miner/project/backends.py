@@ -7,7 +7,7 @@ https://hatch.pypa.io/latest/config/, https://setuptools.pypa.io/en/latest/userg
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from miner.project.model import Declarations, Declared, Group, GroupKind
@@ -15,6 +15,10 @@ from miner.project.requirements import read_requirements, relative
 from miner.project.text import string, strings, table
 
 _Table = Mapping[str, Any]
+
+_HATCH_TEST = "hatch-test"
+# What this environment of hatch itself holds, as far as tests use it.
+_HATCH_TEST_DEPENDENCIES = ("pytest", "pytest-mock", "pytest-rerunfailures")
 
 
 def read_flit(flit: _Table, path: str, notes: list[str]) -> Declarations:
@@ -44,11 +48,20 @@ def read_pdm(pdm: _Table, path: str, notes: list[str]) -> Declarations:
     build = table(pdm, "build", where, notes)
     root = string(build.get("package-dir", pdm.get("package-dir")), f"{where}.build.package-dir", notes)
     groups = table(pdm, "dev-dependencies", where, notes)
+    wins = table(table(pdm, "resolution", where, notes), "overrides", f"{where}.resolution", notes)
     return Declarations(
         source=path,
         groups=_groups(groups, GroupKind.DEPENDENCY_GROUP, f"{where}.dev-dependencies", notes),
         roots=() if root is None else (root.strip("./"),),
+        overrides=tuple(_pdm_overrides(wins, f"{where}.resolution.overrides")),
     )
+
+
+def _pdm_overrides(wins: _Table, where: str) -> Iterator[Declared]:
+    for name, version in wins.items():
+        if isinstance(version, str):
+            exact = version[:1].isdigit()
+            yield Declared(text=f"{name}=={version}" if exact else f"{name}{version}", source=where)
 
 
 def read_hatch(hatch: _Table, path: str, notes: list[str]) -> Declarations:
@@ -56,21 +69,31 @@ def read_hatch(hatch: _Table, path: str, notes: list[str]) -> Declarations:
     where = f"{path}: tool.hatch"
     targets = table(table(hatch, "build", where, notes), "targets", f"{where}.build", notes)
     wheel = table(targets, "wheel", f"{where}.build.targets", notes)
+    envs = table(hatch, "envs", where, notes)
     listed = wheel.get("packages", wheel.get("only-include"))
     packages = [item.strip("/") for item in strings(listed, f"{where}.build.targets.wheel.packages", notes)]
     return Declarations(
         source=path,
-        groups=tuple(
-            _hatch_environment(name, table(hatch.get("envs"), name, f"{where}.envs", notes), where, notes)
-            for name in table(hatch, "envs", where, notes)
-        ),
+        groups=tuple(_hatch_environment(envs, name, where, notes) for name in envs),
         modules=tuple(posixpath.basename(item).removesuffix(".py") for item in packages),
         roots=tuple(dict.fromkeys(posixpath.dirname(item) for item in packages)),
     )
 
 
-def _hatch_environment(name: str, env: _Table, where: str, notes: list[str]) -> Group:
+def _hatch_environment(envs: _Table, name: str, where: str, notes: list[str]) -> Group:
+    """An environment takes each option that it does not set from its template, by default from `default`."""
     place = f"{where}.envs.{name}"
+    env: dict[str, Any] = {}
+    seen: list[str] = []
+    following: Any = name
+    while isinstance(following, str) and following in envs and following not in seen:
+        seen.append(following)
+        own = table(envs, following, f"{where}.envs", notes)
+        env = {**own, **env}
+        template = None if own.get("detached") is True or following == _HATCH_TEST else "default"
+        following = own.get("template", template)
+    if name == _HATCH_TEST:
+        env.setdefault("dependencies", list(_HATCH_TEST_DEPENDENCIES))
     return Group(
         name=name,
         kind=GroupKind.HATCH,
@@ -79,6 +102,7 @@ def _hatch_environment(name: str, env: _Table, where: str, notes: list[str]) -> 
             *_declared(env.get("extra-dependencies"), f"{place}.extra-dependencies", notes),
         ),
         extras=strings(env.get("features"), f"{place}.features", notes),
+        groups=strings(env.get("dependency-groups"), f"{place}.dependency-groups", notes),
     )
 
 
@@ -133,11 +157,60 @@ def _file_names(value: Any, where: str, notes: list[str]) -> tuple[str, ...]:
 
 
 def read_uv(uv: _Table, path: str, notes: list[str]) -> Declarations:
-    """Return the development dependencies that uv knew before PEP 735."""
+    """Return what `[tool.uv]` declares: bounds on versions, where other projects of the repository lie, old groups.
+
+    Format: https://docs.astral.sh/uv/reference/settings/. A source of a workspace has no folder here: "".
+    """
     where = f"{path}: tool.uv"
     old = {"dev": uv["dev-dependencies"]} if "dev-dependencies" in uv else {}
+    backend = table(uv, "build-backend", where, notes)
+    root, module = backend.get("module-root"), backend.get("module-name")
+    named = [module] if isinstance(module, str) else strings(module, f"{where}.build-backend.module-name", notes)
     return Declarations(
-        source=path, groups=_groups(old, GroupKind.DEPENDENCY_GROUP, f"{where}.dev-dependencies", notes)
+        source=path,
+        groups=_groups(old, GroupKind.DEPENDENCY_GROUP, f"{where}.dev-dependencies", notes),
+        constraints=_declared(uv.get("constraint-dependencies"), f"{where}.constraint-dependencies", notes),
+        overrides=_declared(uv.get("override-dependencies"), f"{where}.override-dependencies", notes),
+        build_constraints=_declared(
+            uv.get("build-constraint-dependencies"), f"{where}.build-constraint-dependencies", notes
+        ),
+        local=tuple(_uv_sources(table(uv, "sources", where, notes), path)),
+        modules=tuple(named),
+        roots=(root.strip("/"),) if isinstance(root, str) else (),
+    )
+
+
+def _uv_sources(sources: _Table, path: str) -> Iterator[tuple[str, str]]:
+    for name, entries in sources.items():
+        for entry in entries if isinstance(entries, list) else [entries]:
+            if isinstance(entry, dict) and entry.get("workspace") is True:
+                yield name, ""
+            elif isinstance(entry, dict) and isinstance(entry.get("path"), str):
+                yield name, relative(path, entry["path"])
+
+
+def read_maturin(maturin: _Table, path: str, notes: list[str]) -> Declarations:
+    """Return where the Python sources of a project that maturin builds are (https://www.maturin.rs/config.html)."""
+    root = string(maturin.get("python-source"), f"{path}: tool.maturin.python-source", notes)
+    module = string(maturin.get("module-name"), f"{path}: tool.maturin.module-name", notes)
+    return Declarations(
+        source=path,
+        modules=(module.partition(".")[0],) if module else (),
+        roots=(root.strip("/"),) if root else ("python",),
+    )
+
+
+def read_scikit_build(scikit: _Table, path: str, notes: list[str]) -> Declarations:
+    """Return the packages that scikit-build-core puts into the wheel."""
+    where = f"{path}: tool.scikit-build"
+    wheel = table(scikit, "wheel", where, notes)
+    listed = wheel.get("packages")
+    named = list(listed.values()) if isinstance(listed, dict) else listed
+    packages = [item.strip("/") for item in strings(named, f"{where}.wheel.packages", notes)]
+    return Declarations(
+        source=path,
+        modules=tuple(posixpath.basename(item) for item in packages),
+        roots=tuple(dict.fromkeys(posixpath.dirname(item) for item in packages)),
     )
 
 

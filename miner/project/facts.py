@@ -5,50 +5,38 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from email.parser import HeaderParser
+from functools import reduce
+from operator import or_
 from typing import TypeVar
 
 from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from miner.project.backends import read_hatch
+from miner.project.built import read_built
+from miner.project.conda import read_conda
+from miner.project.declaration_files import is_conda, is_declaration
+from miner.project.git_files import read_lfs, read_submodules
 from miner.project.layout import find_layout
-from miner.project.model import Declarations, Declared, Group, GroupKind, ProjectFacts
+from miner.project.model import Declarations, Declared, Group, GroupKind, ProjectFacts, Traps
+from miner.project.native import read_native
+from miner.project.pipfile import read_pipfile
 from miner.project.pyproject import read_pyproject
-from miner.project.requirements import read_requirements
+from miner.project.python_files import read_python_files
+from miner.project.requirement_files import RUN, requirement_files
+from miner.project.requirements import read_requirements_file
 from miner.project.setup_cfg import read_setup_cfg
 from miner.project.setup_py import read_setup_py
-from miner.project.text import decode, read_toml, table
-from miner.project.tox_ini import read_tox, read_tox_toml
+from miner.project.text import read_toml
+from miner.project.tox_ini import read_tox
+from miner.project.tox_toml import read_tox_toml
 from miner.project.versions import requirement_of
+from miner.project.workspace import is_project, project_folder
 
-_NAMES = frozenset(
-    {
-        "pyproject.toml",
-        "setup.cfg",
-        "setup.py",
-        "tox.ini",
-        "hatch.toml",
-        "pytest.ini",
-        ".pytest.ini",
-        "pytest.toml",
-        ".pytest.toml",
-        "PKG-INFO",
-    }
-)
-_REQUIREMENTS = re.compile(
-    r"(?:^|/)(?:[^/]*(?:require|constraint|deps|pip)[^/]*\.(?:txt|in|pip)|requirements/[^/]+\.(?:txt|in))$", re.I
-)
-_TEST_FILE = re.compile(
-    r"(?:^|/)(?:(?:tests?|testing)[-_]?require[^/]*|require[^/]*?[-_.](?:tests?|testing|unit)|(?:tests?|testing)/require[^/]*"
-    r"|requirements/(?:[^/]*[-_])?(?:tests?|testing|pytest|unit)|tests?[-_]deps)\.(?:txt|in|pip)$",
-    re.I,
-)
-_DEV_FILE = re.compile(
-    r"(?:^|/)(?:dev(?:el(?:opment)?)?[-_]?require[^/]*|require[^/]*?[-_.]?dev(?:el(?:opment|oper)?)?"
-    r"|requirements/(?:[^/]*[-_])?(?:dev(?:el(?:opment)?)?|ci))\.(?:txt|in|pip)$",
-    re.I,
-)
+__all__ = ["is_declaration", "project_folder", "read_project"]
+
+_NEAREST = 2  # folders between a project and its conda files
+_MOST_CONDA = 20
 _VERSION_TOOLS = (
     "setuptools-scm",
     "hatch-vcs",
@@ -57,13 +45,16 @@ _VERSION_TOOLS = (
     "poetry-dynamic-versioning",
     "setuptools-git-versioning",
     "versioningit",
+    "flit-scm",
+    "uv-dynamic-versioning",
+)
+# What source distributions that were built with Python 2 ask for without a marker.
+_BACKPORT = re.compile(
+    r"(?:futures|enum34|functools32|subprocess32|unittest2|pathlib2?|ipaddress|configparser|argparse|ordereddict|typing"
+    r"|trollius|singledispatch|contextlib2|backports[.-][\w.-]+)(?![\w.-])",
+    re.IGNORECASE,
 )
 _T = TypeVar("_T")
-
-
-def is_declaration(path: str) -> bool:
-    """Whether `read_project` reads this file: what a caller has to hand over in `files`."""
-    return posixpath.basename(path) in _NAMES or bool(_REQUIREMENTS.search(path))
 
 
 def read_project(files: Mapping[str, bytes], paths: Sequence[str], folder: str = "") -> ProjectFacts:
@@ -75,39 +66,71 @@ def read_project(files: Mapping[str, bytes], paths: Sequence[str], folder: str =
         folder: the project's folder, "" for the root.
     """
     found = _declarations(files, folder)
-    built = _built(files, folder)
-    name = _first(item.name for item in found) or built.get("Name")
-    notes = tuple(dict.fromkeys(note for item in found for note in item.notes))
+    built = read_built(files, folder)
+    everything = [*found, built]
+    own = requirement_files(files, folder)
+    name = _first(item.name for item in everything)
+    python = next((item for item in everything if item.requires_python), None)
+    backend = _first(item.build_backend for item in found)
     build_requires = _first(item.build_requires for item in found)
     setup_requires = tuple(requirement for item in found for requirement in item.setup_requires)
-    python = next((item for item in found if item.requires_python), None)
+    asked = (*(build_requires or ()), *setup_requires)
+    runtime, constraints = _runtime(found, built, own)
     return ProjectFacts(
         name=name,
         version=_first(item.version for item in found),
-        built_version=built.get("Version"),
+        built_version=built.version,
         requires_python=python.requires_python if python else None,
         requires_python_source=python.source if python else "",
-        classifiers=tuple(text for item in found for text in item.classifiers),
-        runtime=_first(item.runtime for item in found) or (),
-        groups=(*(group for item in found for group in item.groups), *_requirement_files(files, folder)),
+        classifiers=tuple(dict.fromkeys(text for item in everything for text in item.classifiers)),
+        runtime=runtime,
+        groups=_groups(found, built, own),
         build_requires=build_requires,
-        build_backend=_first(item.build_backend for item in found),
+        build_backend=backend,
         backend_path=_first(item.backend_path or None for item in found) or (),
         setup_requires=setup_requires,
-        version_tools=_version_tools(found, (*(build_requires or ()), *setup_requires)),
+        version_tools=_version_tools(found, asked),
         layout=find_layout(name, found, paths, folder),
         runners=tuple(dict.fromkeys(runner for item in found for runner in item.runners)),
-        installable=_installable(files, folder),
-        unreadable=_unreadable(found, _first(item.build_backend for item in found) or "setuptools"),
-        notes=notes,
+        constraints=(*(one for item in found for one in item.constraints), *constraints),
+        overrides=tuple(one for item in found for one in item.overrides),
+        build_constraints=tuple(one for item in found for one in item.build_constraints),
+        local=tuple(pair for item in found for pair in item.local),
+        pythons=(*(hint for item in found for hint in item.pythons), *read_python_files(files, folder)),
+        traps=reduce(or_, (item.traps for item in found), Traps()),
+        native=read_native(files, paths, folder, backend, asked),
+        submodules=read_submodules(files),
+        lfs=read_lfs(files),
+        installable=is_project(files, folder),
+        unreadable=_unreadable(found, backend or "setuptools"),
+        notes=tuple(dict.fromkeys(note for item in found for note in item.notes)),
     )
 
 
-def project_folder(paths: Sequence[str]) -> str:
-    """Return the folder of the project: the root, or the only folder right below it that holds one."""
-    declared = {posixpath.dirname(path) for path in paths if posixpath.basename(path) in ("pyproject.toml", "setup.py")}
-    below = [folder for folder in declared if folder and "/" not in folder and folder.isprintable()]
-    return below[0] if "" not in declared and len(below) == 1 else ""
+def _runtime(
+    found: Sequence[Declarations], built: Declarations, own: Iterable[Group]
+) -> tuple[tuple[Declared, ...], tuple[Declared, ...]]:
+    """Return what the project needs to run, and the constraints that stand with it.
+
+    What no declaration says is taken from the metadata of a source distribution, else from a requirements file that is
+    not for tests or development, else from a Pipfile.
+    """
+    said = _first(item.runtime for item in found)
+    if not said and built.runtime is not None:
+        said = tuple(item for item in built.runtime if not _BACKPORT.match(item.text))
+    if said is not None:
+        return said, ()
+    pipfiles = [group for item in found for group in item.groups if group.kind is GroupKind.PIPFILE]
+    candidates = [group for group in own if group.name == RUN] + [one for one in pipfiles if one.name == "packages"]
+    chosen = candidates[0] if candidates else Group(name="", kind=GroupKind.FILE)
+    return chosen.requirements, chosen.constraints
+
+
+def _groups(found: Iterable[Declarations], built: Declarations, own: tuple[Group, ...]) -> tuple[Group, ...]:
+    """Return all groups; of the metadata those extras that no declaration names."""
+    declared = [group for item in found for group in item.groups]
+    known = {group.name for group in declared if group.kind is GroupKind.EXTRA}
+    return (*declared, *(group for group in built.groups if group.name not in known), *own)
 
 
 def _declarations(files: Mapping[str, bytes], folder: str) -> list[Declarations]:
@@ -116,15 +139,26 @@ def _declarations(files: Mapping[str, bytes], folder: str) -> list[Declarations]
         ("setup.py", read_setup_py),
         ("setup.cfg", read_setup_cfg),
         ("tox.ini", read_tox),
+        ("tox.toml", read_tox_toml),
         ("pyproject.toml", read_tox_toml),
         ("hatch.toml", _read_hatch_toml),
+        ("Pipfile", read_pipfile),
     ]
     found = read_pyproject(files, posixpath.join(folder, "pyproject.toml"))
     for name, read in readers:
         path = posixpath.join(folder, name)
         if path in files:
             found.append(read(files, path))
+    found += [read_conda(files, path) for path in _conda_files(files, folder)]
     return [*found, *_pbr(files, folder, found)]
+
+
+def _conda_files(files: Mapping[str, bytes], folder: str) -> list[str]:
+    """Return the conda files of a project's folder and of those right below it, the nearest first."""
+    prefix = f"{folder}/" if folder else ""
+    inner = {path: path.removeprefix(prefix) for path in files if path.startswith(prefix) and is_conda(path)}
+    near = [path for path, name in inner.items() if name.count("/") <= _NEAREST]
+    return sorted(near, key=lambda path: (inner[path].count("/"), path))[:_MOST_CONDA]
 
 
 def _read_hatch_toml(files: Mapping[str, bytes], path: str) -> Declarations:
@@ -138,28 +172,10 @@ def _pbr(files: Mapping[str, bytes], folder: str, found: Iterable[Declarations])
     if path not in files or not any("pbr" in item.version_tools for item in found):
         return []
     notes: list[str] = []
-    return [Declarations(source=path, runtime=read_requirements(files, path, notes), notes=tuple(notes))]
-
-
-def _requirement_files(files: Mapping[str, bytes], folder: str) -> list[Group]:
-    """Take the requirements files whose name or folder says that they are for tests or for development."""
-    prefix = f"{folder}/" if folder else ""
-    groups = []
-    for path in sorted(files):
-        inner = path.removeprefix(prefix)
-        name = "tests" if _TEST_FILE.search(inner) else "dev" if _DEV_FILE.search(inner) else None
-        if path.startswith(prefix) and name and inner.count("/") <= 2:
-            requirements = read_requirements(files, path, [])
-            groups.append(Group(name=name, kind=GroupKind.FILE, requirements=requirements))
-    return groups
-
-
-def _built(files: Mapping[str, bytes], folder: str) -> dict[str, str]:
-    """Return the metadata that a source distribution carries in its PKG-INFO."""
-    path = posixpath.join(folder, "PKG-INFO")
-    text = decode(files[path], path, []) if path in files else None
-    headers = HeaderParser().parsestr(text or "", headersonly=True)
-    return {key: str(value).strip() for key, value in headers.items() if str(value).strip()}
+    read = read_requirements_file(files, path, notes)
+    return [
+        Declarations(source=path, runtime=read.requirements, constraints=read.constraints, notes=tuple(notes)),
+    ]
 
 
 def _version_tools(found: Iterable[Declarations], build: Iterable[Declared]) -> tuple[str, ...]:
@@ -172,18 +188,6 @@ def _version_tools(found: Iterable[Declarations], build: Iterable[Declared]) -> 
         if name in _VERSION_TOOLS:
             tools[name] = None
     return tuple(tools)
-
-
-def _installable(files: Mapping[str, bytes], folder: str) -> bool:
-    """Whether a front end finds a project: a setup.py, or a pyproject.toml that is more than settings of tools."""
-    if posixpath.join(folder, "setup.py") in files:
-        return True
-    path = posixpath.join(folder, "pyproject.toml")
-    content = read_toml(files, path, [])
-    tools = table(content, "tool", path, [])
-    if any(key in content for key in ("build-system", "project")) or "poetry" in tools or "flit" in tools:
-        return True
-    return path in files and read_setup_cfg(files, posixpath.join(folder, "setup.cfg")).name is not None
 
 
 def _unreadable(found: Iterable[Declarations], backend: str) -> str | None:

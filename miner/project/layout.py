@@ -7,20 +7,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 from miner.project.model import Declarations, Layout
+from miner.project.text import words
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NO_PACKAGES = _words(
+_NO_PACKAGES = words(
     """
     test tests testing unit_tests t doc docs documentation example examples sample samples demo demos bench
     benchmark benchmarks script scripts tool tools ci build dist site news changes requirements tasks utils_dev
     typings stubs vendor notebooks
     """
 )
-_NO_MODULES = _words(
+_NO_MODULES = words(
     """
     setup conftest noxfile tasks versioneer ez_setup distribute_setup fabfile dodo duties runtests run_tests
     test tests bootstrap make release manage bench benchmark example build hubconf wsgi __init__ __main__
@@ -43,6 +39,7 @@ def find_layout(
     tree = frozenset(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
     found = list(declarations)
     modules = [module for item in found for module in item.modules]
+    renamed = [package for item in found for package, place in item.package_dirs if _is_renamed(package, place)]
     roots = list(dict.fromkeys([*(root for item in found for root in item.roots), "src", ""]))
     for package, place in (pair for item in found for pair in item.package_dirs):
         if posixpath.basename(place) == package.rpartition(".")[2]:
@@ -50,6 +47,8 @@ def find_layout(
     for root in roots:
         if names := _importable(modules, root, tree):
             return Layout(top_level=names, root=root)
+    if any(module in renamed for module in modules):
+        return Layout()
     for root in roots:
         named = _by_name(name, root, tree)
         if named and not root:
@@ -57,6 +56,11 @@ def find_layout(
         if everything := tuple(dict.fromkeys((*named, *_all(root, tree)))):
             return Layout(top_level=everything, root=root)
     return Layout()
+
+
+def _is_renamed(package: str, place: str) -> bool:
+    """Whether a package lies in a folder with another name, so that it is importable only once it is installed."""
+    return posixpath.basename(place) != package.rpartition(".")[2]
 
 
 def _importable(modules: Iterable[str], root: str, tree: frozenset[str]) -> tuple[str, ...]:
@@ -93,14 +97,14 @@ def _plain(name: str, separator: str) -> str:
 
 
 def _all(root: str, tree: frozenset[str]) -> tuple[str, ...]:
-    """Take every package and module of a folder that does not look like tests, documentation or tooling."""
-    return tuple(
-        module
-        for module in _candidates(root, tree, depth=1)
-        if module not in _NO_PACKAGES | _NO_MODULES
-        and not module.startswith(("test_", "_"))
-        and not module.endswith("_test")
-    )
+    """Take every package of a folder that does not look like tests, documentation or tooling, else every module."""
+    names = [
+        name
+        for name in _candidates(root, tree, depth=1)
+        if name not in _NO_PACKAGES | _NO_MODULES and not name.startswith(("test_", "_")) and not name.endswith("_test")
+    ]
+    packages = [name for name in names if posixpath.join(root, name, "__init__.py") in tree]
+    return tuple(packages or names)
 
 
 def _candidates(root: str, tree: frozenset[str], depth: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -25,21 +26,85 @@ class GroupKind(StrEnum):
     HATCH = "hatch-environment"
     TOX = "tox-environment"
     FILE = "requirements-file"
+    PIPFILE = "pipfile"
+    CONDA = "conda-environment"
 
 
 class Group(Record):
-    """A named group of requirements; `extras` are extras of the project itself that the group asks for."""
+    """A named group of requirements.
+
+    Attributes:
+        extras: of the project itself that the group asks for.
+        groups: dependency groups of the project that it asks for.
+        constraints: bounds on versions, which ask for nothing themselves.
+        system_packages: Debian packages, where a conda environment lists something that is no Python package.
+    """
 
     name: str
     kind: GroupKind
     requirements: tuple[Declared, ...] = ()
     extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    constraints: tuple[Declared, ...] = ()
+    system_packages: tuple[str, ...] = ()
+
+
+class Traps(Record):
+    """What in a declaration is known to break with later tools.
+
+    Attributes:
+        use_2to3: setuptools 58 and later refuse it.
+        pkg_resources: the build imports pkg_resources.
+        namespace_packages: the packages themselves import pkg_resources when they are imported.
+    """
+
+    use_2to3: bool = False
+    pkg_resources: bool = False
+    namespace_packages: bool = False
+
+    def __or__(self, other: Traps) -> Traps:
+        """Return what either holds."""
+        return Traps(
+            use_2to3=self.use_2to3 or other.use_2to3,
+            pkg_resources=self.pkg_resources or other.pkg_resources,
+            namespace_packages=self.namespace_packages or other.namespace_packages,
+        )
+
+
+class PythonHint(Record):
+    """A Python that a file names, which binds nobody: "3.8", and where it stands."""
+
+    kind: Literal["tox", "pinned"]
+    version: str
+    source: str
+
+
+class Native(Record):
+    """What is compiled when the project is built, as far as that is static.
+
+    Attributes:
+        languages: of the sources in the project's folder ("c", "cython", "rust", ...), whether or not they are built.
+        builds: the build makes extension modules.
+        optional: it goes on without them where they cannot be built.
+        sources: where that is said.
+    """
+
+    languages: tuple[str, ...] = ()
+    builds: bool = False
+    optional: bool = False
+    sources: tuple[str, ...] = ()
 
 
 class Declarations(Record):
     """What one file declares; None and empty mean "not said here".
 
     Attributes:
+        constraints: bounds on versions of what the run-time dependencies lead to.
+        overrides: requirements that win over what anything asks for.
+        build_constraints: bounds on versions of what is used to build.
+        local: name of a distribution -> folder of the repository where it lies.
+        pythons: versions of Python that are named beside `requires_python`.
+        incomplete: the run-time dependencies are computed in a way that is not read.
         requires_python: PEP 440 specifiers; alternatives are parted by " || ".
         modules: importable modules or packages that are installed, dotted.
         roots: folders that hold them, "" for the project's folder.
@@ -63,6 +128,14 @@ class Declarations(Record):
     roots: tuple[str, ...] = ()
     package_dirs: tuple[tuple[str, str], ...] = ()
     runners: tuple[str, ...] = ()
+    constraints: tuple[Declared, ...] = ()
+    overrides: tuple[Declared, ...] = ()
+    build_constraints: tuple[Declared, ...] = ()
+    local: tuple[tuple[str, str], ...] = ()
+    pythons: tuple[PythonHint, ...] = ()
+    traps: Traps = Traps()
+    native: Native = Native()
+    incomplete: bool = False
     unreadable: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -119,6 +192,10 @@ class ProjectFacts(Record):
         unreadable: why the declaration of the build cannot be parsed, or None.
         built_version: the version in the PKG-INFO of a source distribution.
         version_tools: what computes the version from the version control system, by the name of the distribution.
+        constraints, overrides, build_constraints, pythons: as in `Declarations`, of all files together.
+        local: name of a distribution -> its folder in the repository: paths that the project itself asks for.
+        submodules: folders that are git submodules.
+        lfs: patterns of the files that git LFS keeps elsewhere.
     """
 
     name: str | None = None
@@ -136,6 +213,15 @@ class ProjectFacts(Record):
     version_tools: tuple[str, ...] = ()
     layout: Layout = Layout()
     runners: tuple[str, ...] = ()
+    constraints: tuple[Declared, ...] = ()
+    overrides: tuple[Declared, ...] = ()
+    build_constraints: tuple[Declared, ...] = ()
+    local: tuple[tuple[str, str], ...] = ()
+    pythons: tuple[PythonHint, ...] = ()
+    traps: Traps = Traps()
+    native: Native = Native()
+    submodules: tuple[str, ...] = ()
+    lfs: tuple[str, ...] = ()
     installable: bool = False
     unreadable: str | None = None
     notes: tuple[str, ...] = ()

@@ -7,7 +7,16 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from miner.project.backends import read_dynamic, read_flit, read_hatch, read_pdm, read_setuptools, read_uv
+from miner.project.backends import (
+    read_dynamic,
+    read_flit,
+    read_hatch,
+    read_maturin,
+    read_pdm,
+    read_scikit_build,
+    read_setuptools,
+    read_uv,
+)
 from miner.project.model import Declarations, Declared, Group, GroupKind
 from miner.project.poetry import read_poetry
 from miner.project.text import read_toml, string, strings, table
@@ -19,6 +28,8 @@ _TOOL_READERS = {
     "hatch": read_hatch,
     "setuptools": read_setuptools,
     "uv": read_uv,
+    "maturin": read_maturin,
+    "scikit-build": read_scikit_build,
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from packaging.requirements import InvalidRequirement
 
-from miner.project.model import Declarations, Declared, Group, GroupKind
+from miner.project.model import Declarations, Declared, Group, GroupKind, Traps
 from miner.project.requirements import read_requirements, relative
 from miner.project.text import lines, read_ini
 from miner.project.versions import requirement_of
@@ -37,6 +37,10 @@ def read_setup_cfg(files: Mapping[str, bytes], path: str) -> Declarations:
         groups=_groups(files, sections, path, notes),
         setup_requires=_requirements(files, options, "setup_requires", path, notes) or (),
         version_tools=("versioneer",) if "versioneer" in sections else (),
+        traps=Traps(
+            use_2to3=options.get("use_2to3", "").strip().lower() in ("1", "true", "yes", "on"),
+            namespace_packages=bool(options.get("namespace_packages", "").strip()),
+        ),
         modules=(
             *listed,
             *_values(options.get("py_modules", "")),
@@ -91,6 +95,7 @@ def requirement_list(value: str) -> tuple[str, ...]:
     A backslash at the end of a line joins it with the next one.
     """
     value = re.sub(r"\s*\\\s*\n\s*", " ", value)
+    value = re.sub(r"[ \t]+#[^\n]*", "", value)
     if "\n" in value.strip():
         return lines(value)
     try:

@@ -122,7 +122,7 @@ def compare(operation: Callable[[Any, Any], bool], left: Any, right: Any) -> boo
     sides = [tuple(side) if isinstance(side, list) else side for side in (left, right)]
     for side in sides:
         parts = side if isinstance(side, tuple) else (side,)
-        if not all(isinstance(part, (str, int, float)) for part in parts):
+        if not all(part is None or isinstance(part, (str, int, float)) for part in parts):
             raise Unknown
     try:
         return operation(*sides)

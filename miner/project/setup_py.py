@@ -9,7 +9,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from miner.project.model import Declarations, Declared, Group, GroupKind
+from miner.project.model import Declarations, Declared, Group, GroupKind, Traps
 from miner.project.setup_cfg import requirement_list
 from miner.project.setup_idioms import FindPackages, Lines
 from miner.project.setup_walk import Walk
@@ -25,14 +25,21 @@ def read_setup_py(files: Mapping[str, bytes], path: str) -> Declarations:
     if text is None:
         return Declarations(source=path, unreadable=notes[-1], notes=tuple(notes))
     try:
-        values = Walk(ast.parse(text), files, path, notes)
+        module = ast.parse(text)
+        values = Walk(module, files, path, notes)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         message = f"{path}: is not readable as Python 3 ({error})"
         return Declarations(source=path, unreadable=message, notes=(message,))
     if values.arguments is None:
         notes.append(f"{path}: no call of setup() was found")
-        return Declarations(source=path, version_tools=values.version_tools, notes=tuple(notes))
-    return _declarations(values, path, notes)
+        return Declarations(
+            source=path,
+            version_tools=values.version_tools,
+            traps=_traps(module, {}),
+            incomplete=True,
+            notes=tuple(notes),
+        )
+    return _declarations(values, path, notes).model_copy(update={"traps": _traps(module, values.arguments)})
 
 
 def _declarations(values: Walk, path: str, notes: list[str]) -> Declarations:
@@ -60,10 +67,26 @@ def _declarations(values: Walk, path: str, notes: list[str]) -> Declarations:
         groups=tuple(extras),
         setup_requires=lists["setup_requires"] or (),
         version_tools=values.version_tools,
-        modules=(*_names(packages), *_names(arguments.get("py_modules"))),
+        modules=tuple(name.replace("/", ".") for name in (*_names(packages), *_names(arguments.get("py_modules")))),
         roots=tuple(_folder(item) for item in roots),
         package_dirs=tuple((name, _folder(item)) for name, item in folders.items() if name),
+        incomplete=runtime is None and not values.unread.isdisjoint({"install_requires", ""}),
         notes=tuple(notes),
+    )
+
+
+def _traps(module: ast.Module, arguments: Mapping[str, Any]) -> Traps:
+    """Return what the file itself imports, wherever that stands, and what it gives to setup()."""
+    imported: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").partition(".")[0])
+    return Traps(
+        use_2to3=arguments.get("use_2to3") is True,
+        pkg_resources="pkg_resources" in imported,
+        namespace_packages=bool(arguments.get("namespace_packages")),
     )
 
 

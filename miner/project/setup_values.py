@@ -28,6 +28,7 @@ from miner.project.setup_idioms import (
 from miner.project.text import decode
 
 _MAX_DEPTH = 60
+_VARIABLES = ("os.environ", "environ")
 _Sub = Callable[[ast.expr], Any]
 
 
@@ -108,6 +109,8 @@ class Evaluator:
             return self._path_call(last, text(sub(call.args[0])) if call.args else "")
         if last == "join" and (name.endswith("path.join") or name == "join"):
             return posixpath.join("", *(text(sub(argument)) for argument in call.args))
+        if name in ("os.environ.get", "environ.get", "os.getenv", "getenv") and call.args:
+            return sub(call.args[1]) if len(call.args) > 1 else None  # a build of ours sets no variables that it asks
         if name in ("open", "io.open", "codecs.open") and call.args:
             return FileText(path=relative(self._path, text(sub(call.args[0]))))
         if isinstance(call.func, ast.Attribute):
@@ -144,9 +147,10 @@ class Evaluator:
     def _reader(self, call: ast.Call, sub: _Sub) -> Lines:
         """A function that is given the name of a requirements file of the tree is taken to read it."""
         for argument in call.args:
-            target = relative(self._path, text(sub(argument)))
-            if target.endswith((".txt", ".in", ".pip")) and target in self._files:
-                return self._lines(target)
+            name = text(sub(argument))
+            for target in (relative(self._path, name), relative(self._path, f"requirements/{name}")):
+                if target.endswith((".txt", ".in", ".pip")) and target in self._files:
+                    return self._lines(target)
         raise Unknown
 
     def _lines(self, path: str) -> Lines:
@@ -166,11 +170,41 @@ def _operation(node: ast.expr, sub: _Sub) -> Any:
             return join([sub(item.value if isinstance(item, ast.FormattedValue) else item) for item in values])
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
             return compare(COMPARISONS[type(op)], sub(left), sub(right))
+        case ast.Compare(ops=[ast.In() | ast.NotIn() as op], comparators=[right]) if dotted(right) in _VARIABLES:
+            return isinstance(op, ast.NotIn)
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
+            return (sub(left) is None) == isinstance(op, ast.Is)
+        case ast.BoolOp(op=op, values=values):
+            return _either(values, sub) if isinstance(op, ast.Or) else _every(values, sub)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return not sub(operand)
         case ast.Subscript(value=owner, slice=key):
             return _subscript(sub(owner), key, sub)
     raise Unknown
+
+
+def _either(values: list[ast.expr], sub: _Sub) -> Any:
+    """Apply `or`: a known true operand decides, whatever the others are."""
+    return _decided(values, sub, by=True)
+
+
+def _every(values: list[ast.expr], sub: _Sub) -> Any:
+    """Apply `and`: a known false operand decides, whatever the others are."""
+    return _decided(values, sub, by=False)
+
+
+def _decided(values: list[ast.expr], sub: _Sub, *, by: bool) -> Any:
+    found: list[Any] = []
+    for node in values:
+        try:
+            found.append(sub(node))
+        except Unknown:
+            continue
+        if bool(found[-1]) is by:
+            return found[-1]
+    if len(found) < len(values):
+        raise Unknown
+    return found[-1]
 
 
 def _subscript(owner: Any, key: ast.expr, sub: _Sub) -> Any:

@@ -13,12 +13,16 @@ Ini = Mapping[str, Mapping[str, str]]
 
 _CODING = re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _MAX_PARTS = 20
+_MAX_BYTES = 4 << 20
 _BARE, _BASIC, _LITERAL = r"(?<![\w-])[\w-]++", r'"(?:[^"\\]|\\.)*+"', r"'[^']*+'"
 _LONG_KEY = re.compile(rf"(?:(?:{_BARE}|{_BASIC}|{_LITERAL})[ \t]*+\.[ \t]*+){{{_MAX_PARTS}}}")
 
 
 def decode(data: bytes, path: str, notes: list[str]) -> str | None:
     """Return the text of a file (UTF-8, or what its coding line or Latin-1 says), or None where it is no text."""
+    if len(data) > _MAX_BYTES:
+        notes.append(f"{path}: {len(data)} bytes are too many, so it is not read")
+        return None
     if b"\0" in data:
         notes.append(f"{path}: holds NUL bytes, so it is not read")
         return None
@@ -122,6 +126,11 @@ def lines(value: str) -> tuple[str, ...]:
     """Return the stripped lines of a value that are neither empty nor comments."""
     stripped = (line.strip() for line in value.splitlines())
     return tuple(line for line in stripped if line and not line.startswith(("#", ";")))
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text: a set of names, written so that people can read it."""
+    return frozenset(text.split())
 
 
 def both(*markers: str) -> str:

@@ -86,11 +86,21 @@ def base_entries(fresh: Iterable[TarEntry]) -> Iterator[TarEntry]:
     yield from ours.values()
 
 
+def grown_entries(fresh: Iterable[TarEntry]) -> Iterator[TarEntry]:
+    """Return the entries of a system that was made from the base image's own tree by installing more packages."""
+    return map(_plain, fresh)
+
+
 def _normalised(entry: TarEntry) -> TarEntry:
-    if entry.kind in ("file", "hardlink"):
-        entry = replace(entry, mode=entry.mode & 0o1777)
+    entry = _plain(entry)
     if entry.path in _ACCOUNTS:
         return replace(entry, content=_bytes(entry) + _ACCOUNTS[entry.path].encode())
+    return entry
+
+
+def _plain(entry: TarEntry) -> TarEntry:
+    if entry.kind in ("file", "hardlink"):
+        entry = replace(entry, mode=entry.mode & 0o1777)
     if entry.kind == "file" and entry.path.endswith(".pyc"):
         return replace(entry, content=_unchecked(_bytes(entry)))
     return entry

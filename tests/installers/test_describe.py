@@ -68,7 +68,7 @@ def test_extra_of_tests_asks_for_another_extra_of_the_project():
             """
         }
     )
-    assert found.requirements == ("fast", "pytest>=7")
+    assert found.requirements == ("fast", "pytest>=7", "x")
     assert len(found.notes) == 2
 
 
@@ -175,26 +175,30 @@ def test_python_that_was_not_released_then():
     assert recipe(created=datetime(2021, 1, 1, tzinfo=UTC), **{"setup.py": "setup(name='x')"}).python == "3.9"
     found = recipe(created=datetime(2019, 1, 1, tzinfo=UTC), **{"setup.py": "setup(name='x')"})
     assert found.python == "3.9"
-    assert found.notes == ("Python 3.9 was released after the change; no admitted one is older",)
-
-
-def test_classifiers_are_hints_only():
-    found = recipe(**{"setup.py": "setup(name='x', classifiers=['Programming Language :: Python :: 3.8'])"})
-    assert found.python == "3.11"
-    assert found.notes == ("classifiers do not name Python 3.11 (they name 3.8)",)
+    assert found.notes == ("Python 3.9 was released after the change; no older one fits",)
 
 
 def test_no_python_is_a_refusal_that_says_what_was_asked():
-    assert recipe(**{"setup.cfg": "[options]\npython_requires = <3\n", "setup.py": "setup()"}) == Refusal(
-        reason=Reason.NO_PYTHON, detail="setup.cfg asks for Python <3; configured: 3.9, 3.11"
+    old = recipe(**{"setup.cfg": "[options]\npython_requires = <3\n", "setup.py": "setup()"})
+    assert old == Refusal(
+        reason=Reason.PYTHON_2_ONLY, detail="the project asks for Python <3; configured: 3.9, 3.11"
     )
+    new = recipe(**{"pyproject.toml": "[project]\nname='x'\nrequires-python='>=3.12'\n"})
+    assert new.reason is Reason.PYTHON_TOO_NEW
 
 
-@pytest.mark.parametrize("files", [{"setup.py": "print 'x'"}, {"pyproject.toml": "[project"}])
-def test_unreadable_declaration_is_a_refusal(files):
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"setup.py": "print 'x'"}, Reason.PYTHON_2_ONLY),
+        ({"setup.py": "setup("}, Reason.SETUP_UNREADABLE),
+        ({"pyproject.toml": "[project"}, Reason.SETUP_UNREADABLE),
+    ],
+)
+def test_unreadable_declaration_is_a_refusal(files, reason):
     found = recipe(**files)
     assert isinstance(found, Refusal)
-    assert found.reason is Reason.SETUP_UNREADABLE
+    assert found.reason is reason
     assert found.detail.startswith(next(iter(files)))
 
 

@@ -52,6 +52,7 @@ def test_requirements_files_of_tests_and_development():
     assert files_named(found) == {
         *(("tests", name) for name in "abcd"),
         *(("dev", name) for name in "efg"),
+        ("run", "h"),
     }
 
 

@@ -111,7 +111,7 @@ def test_hatch_environments_of_pyproject_and_hatch_toml():
         hatch__toml="[envs.hatch-test]\nextra-dependencies = ['trio']\n",
     )
     assert group(found, "test") == ["pytest", "mock"]
-    assert group(found, "hatch-test") == ["trio"]
+    assert group(found, "hatch-test") == ["pytest", "pytest-mock", "pytest-rerunfailures", "trio"]
     assert found.groups[0].extras == ("all",)
 
 

@@ -41,7 +41,7 @@ def test_missing_include_and_constraints_and_options_are_notes():
     assert found == ["a"]
     assert notes == [
         "requirements.txt: no.txt is not in the tree",
-        "requirements.txt: constraints in pins.txt are not applied",
+        "requirements.txt: pins.txt is not in the tree",
         "requirements.txt: option --index-url is skipped",
         "requirements.txt: option --pre is skipped",
     ]

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
 from miner.project.model import GroupKind
-from miner.project.tox_ini import expand_braces, factor_marker, read_tox, read_tox_toml
+from miner.project.tox_factors import expand_braces, factor_marker
+from miner.project.tox_ini import read_tox
+from miner.project.tox_toml import read_tox_toml
 
 
 def tox(text, **others):

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from synthetic_runs import F, P, run
 from test_rules import candidate
 
+from installers.share import Suite
 from miner.core.reasons import Reason, Stage
 from miner.core.records import BuildMode, Environment, Recipe, State
 from miner.core.settings import load_settings
@@ -414,6 +415,7 @@ def validated(**changes):
         "environment": Environment(
             image="sha256:1", base_digest="sha256:0", layers=(), lock_sha256="0" * 64, mode=BuildMode.EDITABLE
         ),
+        "suite": Suite(passed=10),
         "before": before,
         "after": after,
         "verdict": verdict(before, after),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_runs import E, F, P, ids, result, run
 
+from installers.share import Suite
 from miner.core.reasons import Reason, Stage
 from miner.core.records import (
     BuildMode,
@@ -29,8 +30,9 @@ POLICY = load_settings(environ={}).policy.model_copy(
 )
 OF_RELEASE_PAIRS = (
     *("source-found", "archive-readable", "test-files-present", "test-files-changed", "gold-present", "gold-files"),
-    *("patch-size", "statement-present", "statement-length", "setup-readable", "python-available", "lock-resolved"),
-    *("environment-built", "project-installed", "project-imports", "pytest-usable", "tests-collect", "edit-seen"),
+    *("patch-size", "statement-present", "statement-length", "setup-readable", "python-available", "sources-complete"),
+    *("needs-met", "packages-known", "lock-resolved", "environment-built", "project-installed"),
+    *("rebuild-offline", "project-imports", "pytest-usable", "tests-collect", "edit-seen", "collection", "suite-share"),
     *("patches-apply", "rebuild-done", "runs-ended", "reports-intact", "something-ran", "ids-stable", "fail-to-pass"),
     *("fail-to-fail", "no-pass-to-fail", "none-vanished"),
 )
@@ -64,6 +66,7 @@ def case(before=None, after=None, **changes):
         "environment": Environment(
             image="sha256:1", base_digest="sha256:0", layers=(), lock_sha256="0" * 64, mode=BuildMode.EDITABLE
         ),
+        "suite": Suite(passed=10),
         "before": before,
         "after": after,
         "verdict": verdict(before, after) if before is not None and after is not None else None,

@@ -1,0 +1,217 @@
+"""One attempt: a recipe to a lock, to layers, to an image, to what its tests say; every step is a fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from installers.broken import broken_collections
+from installers.cutoff import cutoffs
+from installers.environment import environment, environment_request
+from installers.ground import Ground, ground
+from installers.health import KIND as HEALTH
+from installers.health import TestSide, health, health_request, run_of_health
+from installers.image import assembled
+from installers.interface import Attempt, Help, Proposal, Tree
+from installers.lock import LockRequest, lock, lock_request
+from installers.memory import delta, fingerprint
+from installers.project_install import Pack, project, project_request
+from installers.repair.signatures import signatures_of_log, signatures_of_run
+from installers.reports import log_of
+from installers.suite import run_of_suite, suite, suite_of
+from miner.core.ledger import fact_id
+from miner.core.reasons import Reason
+from miner.core.records import BuildMode, Candidate, Environment, Fact, Observation, Producer, Recipe
+from miner.core.text import patch_bytes
+
+PRODUCER = Producer(name="installers.attempt", epoch=1)
+ATTEMPT = "install.attempt"
+ORDER = ("install.ground", "install.lock", "install.wheel", "install.env", "install.project", HEALTH)
+"""The steps of an attempt that can refuse it, in the order in which they are come to."""
+
+_SETTLED = (Reason.PATCH_DOES_NOT_APPLY, Reason.NOTHING_COLLECTED)  # another mode would not change it
+_NAMES = {
+    "install.lock": "lock",
+    "install.wheel": "environment",
+    "install.env": "environment",
+    "install.project": "project",
+}
+
+
+@dataclass(frozen=True)
+class InstallCase:
+    """One candidate as the installers see it.
+
+    Attributes:
+        recipe: what its tree declares.
+        created_at: when the change was proposed; `installers.cutoff` says what the index is taken as of.
+        pack: writes a tar of the base commit with its `.git`, paths relative to its root.
+        tree: id of the base commit's tree.
+        files: the tree itself, as far as rungs read it.
+    """
+
+    instance_id: str
+    repository: str
+    recipe: Recipe
+    created_at: datetime
+    pack: Pack
+    tree: str
+    files: Tree
+    side: TestSide
+
+    @classmethod
+    def of(cls, candidate: Candidate, recipe: Recipe, files: Tree, pack: Pack) -> InstallCase:
+        """Return the case of a candidate."""
+        return cls(
+            instance_id=candidate.instance_id,
+            repository=candidate.repo,
+            recipe=recipe,
+            created_at=candidate.created_at,
+            pack=pack,
+            tree=candidate.base_tree,
+            files=files,
+            side=TestSide(candidate.test_files, patch_bytes(candidate.test_patch), patch_bytes(candidate.patch)),
+        )
+
+
+def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, number: int) -> Attempt:
+    """Try a proposal and return what came of it, which is a fact as well.
+
+    Raises:
+        InfrastructureFault: the engine, the index or the disk was at fault: try again.
+    """
+    tried = _Try(help_, case, proposal.recipe)
+    tried.run()
+    made = Attempt(
+        repository=case.repository,
+        rung=rung,
+        number=number,
+        recipe=proposal.recipe,
+        edits=proposal.edits,
+        fingerprint=fingerprint(proposal.recipe),
+        declared=fingerprint(case.recipe),
+        delta=delta(case.recipe, proposal.recipe),
+        memory=proposal.memory,
+        cutoff=tried.cutoff,
+        mode=tried.mode,
+        steps=tuple(dict.fromkeys(fact_id(fact.key) for fact in tried.facts)),
+        seconds=round(sum(fact.measures.get("wall_s", 0.0) for fact in tried.facts), 3),
+        **tried.result(),
+    )
+    seen = Observation(outcome=made.outcome, payload=made.model_dump(mode="json"))
+    help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"attempt": made}, lambda: seen)
+    return made
+
+
+class _Try:
+    """One recipe's way from its lock to what its tests say."""
+
+    def __init__(self, help_: Help, case: InstallCase, recipe: Recipe) -> None:
+        self._workshop = help_.workshop
+        self._memo = help_.memo
+        self._case = case
+        self._recipe = recipe
+        dates = cutoffs(case.created_at, help_.workshop.settings.measure.cutoff)
+        self.cutoff = dates[min(recipe.fallback, len(dates) - 1)]
+        self.mode: BuildMode | None = None
+        self.facts: list[Fact] = []
+        self._examined: Fact | None = None
+        self._tested: Fact | None = None
+
+    def run(self) -> None:
+        """Lock, install the dependencies, try the modes until one is healthy; then see how its tests do."""
+        shop, memo, recipe = self._workshop, self._memo, self._recipe
+        on = ground(shop, memo, recipe)
+        if not self._went_well(on.facts):
+            return
+        plan = lock_request(shop, on, recipe, self.cutoff)
+        if not self._went_well(lock(shop, memo, on, plan, name=recipe.distribution, version=recipe.version_hint)):
+            return
+        locked = self.facts[-1]
+        if not self._went_well(environment(shop, memo, on, environment_request(plan, locked))):
+            return
+        built = self.facts[-1]
+        for mode in recipe.modes:
+            self.mode = mode
+            found = self._in_mode(on, plan, locked, built)
+            if found is not None:
+                self._tested = suite(shop, memo, self._case.instance_id, found, recipe, self._case.side)
+                self.facts.append(self._tested)
+            if found is not None or self.facts[-1].outcome in _SETTLED:
+                return
+
+    def _in_mode(self, on: Ground, plan: LockRequest, locked: Fact, built: Fact) -> Environment | None:
+        """Install the project in one mode and examine it; return the healthy environment."""
+        shop, memo, recipe, name = self._workshop, self._memo, self._recipe, self._case.instance_id
+        assert self.mode is not None  # noqa: S101 - `run` has chosen one
+        request = project_request(plan, recipe, self.mode, built=built, tree=self._case.tree)
+        if not self._went_well(project(shop, memo, on, name, request, self._case.pack)):
+            return None
+        made = assembled(shop, on, recipe, locked=locked, built=built, installed=self.facts[-1])
+        asked = health_request(shop, recipe, made, self._case.side)
+        self._examined = health(shop, memo, name, asked, self._case.side)
+        self.facts.append(self._examined)
+        return Environment.model_validate(self._examined.payload["environment"]) if self._examined.ok else None
+
+    def _went_well(self, facts: Iterable[Fact]) -> bool:
+        """Note the facts of a step; the last one says whether it came to something."""
+        found = tuple(facts)
+        self.facts += found
+        return not found or found[-1].ok
+
+    def result(self) -> dict[str, Any]:
+        """Return the fields of an attempt that say what it came to."""
+        if self._tested is None:
+            refused = furthest(self.facts)
+            return {
+                "outcome": refused.outcome,
+                "detail": refused.payload.get("detail", ""),
+                "signatures": self._signatures_of_refusal(refused),
+            }
+        blobs, tested, examined = self._workshop.blobs, self._tested, self._examined
+        assert examined is not None  # noqa: S101 - what was tested was examined before
+        found, run = suite_of(tested, blobs), run_of_suite(tested, blobs)
+        broken = broken_collections(run if found.total else None, run_of_health(examined, blobs))
+        return {
+            "outcome": "ok",
+            "environment": Environment.model_validate(examined.payload["environment"]),
+            "share": found.share,
+            "passed": found.passed,
+            "total": found.total,
+            "skipped": found.skipped,
+            "broken": tuple(one.path for one in broken),
+            "signatures": self._signatures_of_run(found.share, tested, examined, bool(broken)),
+        }
+
+    def _signatures_of_refusal(self, refused: Fact) -> tuple[Any, ...]:
+        blobs = self._workshop.blobs
+        if refused is self._examined:
+            return signatures_of_run(run_of_health(refused, blobs), log_of(refused, blobs))
+        text = blobs.get_text(refused.logs["log"]) if "log" in refused.logs else ""
+        name = _NAMES.get(refused.key.kind, refused.key.kind)
+        if name == "lock" and refused.payload.get("purpose") == "build":
+            name = "build-lock"
+        return signatures_of_log(name, f"{text}\n{refused.payload.get('detail', '')}")
+
+    def _signatures_of_run(self, share: float | None, tested: Fact, examined: Fact, broken: bool) -> tuple[Any, ...]:
+        """Return what the failing tests show; nothing where all pass."""
+        blobs = self._workshop.blobs
+        found = () if share == 1.0 else signatures_of_run(run_of_suite(tested, blobs), log_of(tested, blobs))
+        if not broken:
+            return found
+        more = signatures_of_run(run_of_health(examined, blobs), log_of(examined, blobs))
+        return tuple(dict.fromkeys((*more, *found)))
+
+
+def furthest(facts: Iterable[Fact]) -> Fact:
+    """Return the negative fact of the step that came furthest, the last of equals.
+
+    Raises:
+        ValueError: none is negative.
+    """
+    refused = [fact for fact in facts if fact.key.kind in ORDER and not fact.ok]
+    if not refused:
+        raise ValueError("no step has refused")
+    return max(reversed(refused), key=lambda fact: ORDER.index(fact.key.kind))

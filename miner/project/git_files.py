@@ -1,0 +1,32 @@
+"""What git's own files say of contents that are kept elsewhere: submodules and files of git LFS.
+
+Formats: https://git-scm.com/docs/gitmodules, https://git-scm.com/docs/gitattributes. Nothing here runs git.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from miner.project.text import decode, read_ini
+
+
+def read_submodules(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the folders that `.gitmodules` declares, in order."""
+    sections = read_ini(_unindented(files), ".gitmodules", [])
+    paths = (section.get("path", "").strip().strip("/") for section in sections.values())
+    return tuple(dict.fromkeys(path for path in paths if path))
+
+
+def _unindented(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Git indents keys, which an INI file takes for continued lines."""
+    data = files.get(".gitmodules")
+    if data is None:
+        return {}
+    return {".gitmodules": b"\n".join(line.strip() for line in data.splitlines())}
+
+
+def read_lfs(files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the patterns of `.gitattributes` whose files git LFS keeps, in order."""
+    text = decode(files.get(".gitattributes", b""), ".gitattributes", []) or ""
+    found = (line.split() for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return tuple(dict.fromkeys(words[0].strip('"') for words in found if "filter=lfs" in words[1:]))
