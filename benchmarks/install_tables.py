@@ -163,5 +163,5 @@ def spread(table: Table, name: str, values: list[float]) -> None:
     """Add a row with the median, the ninetieth percentile and the most of some values."""
     if not values:
         return
-    ninetieth = quantiles(values, n=10)[-1] if len(values) > 1 else values[0]
+    ninetieth = quantiles(values, n=10, method="inclusive")[-1] if len(values) > 1 else values[0]
     table.add_row(name, str(len(values)), f"{median(values):.1f}", f"{ninetieth:.1f}", f"{max(values):.1f}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Brings a machine to where `make mine` and `make test` work: git, mmdebstrap (builds the base image) and a container
+# Brings a machine to where `make mine` and `make test` work: git, mmdebstrap (base image, Debian packages) and a container
 # engine that answers. Idempotent: what is there is left alone, above all an engine. Never starts a second dockerd.
 # It installs only as root on Debian or Ubuntu; elsewhere it says what to do. PYTHON is the project's interpreter.
 # Exit status: 0 ready, 7 no engine, 11 a tool is missing, other: what failed said so.
@@ -116,7 +116,7 @@ ensure_tools() {
     if may_install; then
         install_packages "${missing[@]}"
     elif command -v git >/dev/null; then
-        say "not here: ${missing[*]}. Building the base image needs them; without them, set docker.base_image."
+        say "not here: ${missing[*]}. The base image and Debian packages need them; without, set docker.base_image."
     else
         say "please install: ${missing[*]}"
         return 11

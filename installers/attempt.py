@@ -181,8 +181,8 @@ class _Try:
             "passed": found.passed,
             "total": found.total,
             "skipped": found.skipped,
-            "broken": tuple(one.path for one in broken),
-            "signatures": self._signatures_of_run(found.share, tested, examined, bool(broken)),
+            "broken": tuple(one.path for one in broken if one.counts),
+            "signatures": self._signatures_of_run(found.share, tested, examined, any(one.counts for one in broken)),
         }
 
     def _signatures_of_refusal(self, refused: Fact) -> tuple[Any, ...]:

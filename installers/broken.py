@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection
 from typing import Literal
 
-from installers.share import is_below
+from installers.share import collectors, is_below
 from miner.core.excerpt import last_error
 from miner.core.records import Legible, Record, RunOutcome
 
@@ -21,7 +21,7 @@ from miner.core.records import Legible, Record, RunOutcome
 _SAID = re.compile(r"^ImportError while (?:importing test module|loading conftest) ", re.MULTILINE)
 _RAISED = re.compile(
     r"^(?:E +)?(?:\w+\.)*(?:ModuleNotFoundError|ImportError|PackageNotFoundError|DistributionNotFound"
-    r"|(?:Contextual)?VersionConflict)\b",
+    r"|(?:Contextual)?VersionConflict|ConftestImportFailure)\b",
     re.MULTILINE,
 )
 
@@ -72,7 +72,7 @@ def _errors(run: RunOutcome) -> dict[str, str]:
 
     "" stands for everything: pytest did not start, or did not come to the end of its collection.
     """
-    found = {name.partition("::")[0]: text for name, text in run.collect_errors.items()}
+    found = {name.partition("::")[0]: text for name, text in collectors(run).items()}
     unusable = not run.started or (run.stopped and not run.results and not any(run.collected))
     if unusable and run.exit_status is not None:
         found.setdefault("", run.stopped)

@@ -13,8 +13,8 @@ from installers.build_needs import LEGACY_BACKEND, build_requirements, build_tra
 from installers.elsewhere import from_index
 from installers.interface import Refusal
 from installers.lean import lean_groups
-from installers.pythons import Python, choose_python
 from installers.python_hints import hints_of
+from installers.pythons import Python, choose_python
 from installers.requirements import Line, expand, loosen_pytest, merge, name_of, names
 from installers.selection import choose, without_plugins
 from installers.siblings import TESTBED, Siblings
@@ -52,7 +52,7 @@ def describe(
         version: the project's version where the tree does not say it (no PKG-INFO, no literal version).
         lean: only what the project needs to run and one group for its tests, without what else may stand in the way.
     """
-    tree = _Tree(files, paths, test_files)
+    tree = _Tree(files, paths, test_files, lean)
     facts = tree.facts
     if facts.unreadable is not None:
         old = any(text in facts.unreadable for text in _PYTHON_2)
@@ -67,11 +67,11 @@ def describe(
 class _Tree:
     """A tree, and which of its projects the tests belong to."""
 
-    def __init__(self, files: Mapping[str, bytes], paths: Sequence[str], test_files: Sequence[str]) -> None:
+    def __init__(self, files: Mapping[str, bytes], paths: Sequence[str], test_files: Sequence[str], lean: bool) -> None:
         self.folder = project_folder(paths, test_files, files)
         self.facts = read_project(files, paths, self.folder)
         self.config = _pytest_config(files, self.folder)
-        self.siblings = Siblings(files, paths, self.folder, self.facts.local)
+        self.siblings = Siblings(files, paths, self.folder, self.facts.local, alone=lean)
         self.test_folders = _folders(test_files)
         self._files, self._paths = files, paths
 

@@ -71,9 +71,9 @@ def environment_request(plan: LockRequest, locked: Fact, path: str = ENV) -> Env
     )
 
 
-def layer_of(fact: Fact) -> Layer:
+def layer_of(seen: Fact | Observation) -> Layer:
     """Return the layer that a positive fact of this kind holds."""
-    return Layer.model_validate(fact.payload["layer"])
+    return Layer.model_validate(seen.payload["layer"])
 
 
 def environment(workshop: Workshop, memo: Memo, ground: Ground, request: EnvironmentRequest) -> list[Fact]:
@@ -82,7 +82,8 @@ def environment(workshop: Workshop, memo: Memo, ground: Ground, request: Environ
     Raises:
         InfrastructureFault: the index or the engine was at fault.
     """
-    return _Environments(workshop, memo, ground).make(request, _DEPTH)
+    made = _Environments(workshop, memo, ground).make(request, _DEPTH)
+    return list({fact.key: fact for fact in made}.values())
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ The tool chain lies below the interpreter: it is the largest layer and the same 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from installers.debian_names import settled_names
@@ -15,7 +16,7 @@ from installers.system_packages import package_layer, package_note, packages_of,
 from installers.workshop import Workshop
 from miner.core.errors import ConfigError
 from miner.core.memo import Memo
-from miner.core.records import Fact, Layer, Recipe
+from miner.core.records import Fact, Recipe
 from miner.core.settings import tool_chain_packages
 from miner.sandbox.base_image import BaseImage
 
@@ -66,9 +67,11 @@ def _python(version: str) -> Python:
     return python
 
 
-def _image(base: BaseImage, python: Python, found: Fact, below: list[Fact], above: list[Fact]) -> BaseImage:
-    layers: list[tuple[Layer, str]] = [(package_layer(fact), package_note(fact)) for fact in below]
-    if (layer := interpreter_layer(found)) is not None:
-        layers.append((layer, note_of(python, found.payload["release"])))
-    layers += [(package_layer(fact), package_note(fact)) for fact in above]
-    return stand_on(base, layers, "".join(map(packages_of, [*below, *above])))
+def _image(base: BaseImage, python: Python, found: Fact, below: Sequence[Fact], above: Sequence[Fact]) -> BaseImage:
+    layers = [
+        *((package_layer(fact), package_note(fact)) for fact in below),
+        (interpreter_layer(found), note_of(python, found.payload["release"])),
+        *((package_layer(fact), package_note(fact)) for fact in above),
+    ]
+    there = [(layer, note) for layer, note in layers if layer is not None]
+    return stand_on(base, there, "".join(map(packages_of, (*below, *above))))

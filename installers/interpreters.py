@@ -10,23 +10,25 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import structlog
 from packaging.version import Version
 
-from installers.ground_image import hold, stand_on
 from installers.interpreter_tree import HOMES, TRIM, home_of, interpreter_tree, patchelf_version
-from installers.layer import store
+from installers.layer import TIME, rooted, store
 from installers.managed_python import managed_python
 from installers.pythons import Python
-from installers.workshop import Workshop
+from installers.workshop import Workshop, export
 from miner.core.errors import InfrastructureFault
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
 from miner.core.records import Fact, Layer, Observation, Producer
+from miner.sandbox.container import DockerBox
+from miner.sandbox.image_archive import TarEntry, deterministic_tar, read_tar
+from miner.sandbox.interface import Box
 
 PRODUCER = Producer(name="installers.interpreters", epoch=1)
 KIND = "install.interpreter"
@@ -35,6 +37,7 @@ _PATCHLEVEL = re.compile(rb'#define\s+PY_VERSION\s+"([^"+]+)')
 _ESSENTIAL = "bz2, ctypes, hashlib, lzma, readline, sqlite3, ssl, venv, zlib"
 _SAY = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 _LDCONFIG = "/sbin/ldconfig"
+_NOT_COMPILED = r"/(?:ensurepip|lib2to3|pydoc_data|site-packages|test)/"
 
 _log = structlog.get_logger()
 
@@ -79,7 +82,8 @@ def note_of(python: Python, release: str) -> str:
 
 def _observe(workshop: Workshop, python: Python) -> Observation:
     if not python.executable.startswith(f"{HOMES}/"):
-        release = _tried(workshop, workshop.base.image, python)
+        with workshop.box(workshop.base.image, network=False) as box:
+            release = _tried(box, python)
         return Observation(payload={"source": "base", "release": release, "layer": None, "left_out": []})
     faults: list[str] = []
     with ExitStack() as stack:
@@ -125,12 +129,17 @@ def local_pythons(folder: Path | None, version: str) -> Sequence[tuple[str, Path
 
 
 def _layered(workshop: Workshop, python: Python, found: _Found, folder: Path) -> Observation:
-    """Make the layer of an interpreter, and see that it works on the base image."""
+    """Make the layer of an interpreter, after it has shown on the base image that it works."""
     _log.info("making the layer of an interpreter", version=python.version, release=found.release, source=found.source)
-    tree = interpreter_tree(found.root, python.version, _libraries(workshop))
-    layer = store(tree.entries, workshop.blobs, folder)
-    image = stand_on(workshop.base, [(layer, note_of(python, found.release))])
-    release = _tried(workshop, hold(workshop, image), python)
+    with workshop.box(workshop.base.image, network=False) as box:
+        tree = interpreter_tree(found.root, python.version, _libraries(box))
+        with tempfile.TemporaryFile(dir=folder) as file:
+            deterministic_tar(rooted(tree.entries), file, mtime=TIME)
+            file.seek(0)
+            box.put_tar("/", file)
+        release = _tried(box, python)
+        compiled = _compiled(workshop, box, python, folder)
+    layer = store([*tree.entries, *compiled], workshop.blobs, folder)
     return Observation(
         payload={
             "source": found.source,
@@ -142,10 +151,9 @@ def _layered(workshop: Workshop, python: Python, found: _Found, folder: Path) ->
     )
 
 
-def _libraries(workshop: Workshop) -> frozenset[str]:
+def _libraries(box: Box) -> frozenset[str]:
     """Return the names of the shared libraries that the base image has."""
-    with workshop.box(workshop.base.image, network=False) as box:
-        result = box.run([_LDCONFIG, "-p"], workdir="/")
+    result = box.run([_LDCONFIG, "-p"], workdir="/")
     names = re.findall(r"^\s+(\S+) \(", result.text, re.MULTILINE)
     if not result.ok or not names:
         raise InfrastructureFault(
@@ -154,14 +162,13 @@ def _libraries(workshop: Workshop) -> frozenset[str]:
     return frozenset(names)
 
 
-def _tried(workshop: Workshop, image: str, python: Python) -> str:
-    """Return the release of an interpreter in an image, which can do what builds and tests need.
+def _tried(box: Box, python: Python) -> str:
+    """Return the release of an interpreter in a box, which can do what builds and tests need.
 
     Raises:
         InfrastructureFault: it does not run there, or is another version.
     """
-    with workshop.box(image, network=False) as box:
-        result = box.run([python.executable, "-c", f"import {_ESSENTIAL}; {_SAY}"], workdir="/")
+    result = box.run([python.executable, "-c", f"import {_ESSENTIAL}; {_SAY}"], workdir="/")
     said = result.text.strip()
     if not result.ok or not said.startswith(f"{python.version}."):
         raise InfrastructureFault(
@@ -169,3 +176,28 @@ def _tried(workshop: Workshop, image: str, python: Python) -> str:
             reason=Reason.INTERPRETER_UNAVAILABLE,
         )
     return said
+
+
+def _compiled(workshop: Workshop, box: DockerBox, python: Python, folder: Path) -> list[TarEntry]:
+    """Compile the standard library where it lies, and return what that adds; the box is ended.
+
+    Without it every start of a program compiles what it imports once more. The byte code names the time of its source,
+    which is that of all files of a layer; the hash seed of boxes is fixed.
+    """
+    home = home_of(python.version)
+    library = f"{home}/lib/python{python.version}"
+    command = [python.executable, "-m", "compileall", "-q", "-x", _NOT_COMPILED, library]
+    result = box.run(command, workdir="/", user="0:0")
+    if not result.ok:
+        raise InfrastructureFault(
+            f"the library of {python.executable} cannot be compiled: {result.text[-500:]}",
+            reason=Reason.INTERPRETER_UNAVAILABLE,
+        )
+    tar = export(box, library, folder / "library.tar", workshop.limits)
+    above = str(PurePosixPath(library).parent).lstrip("/")
+    found = (replace(entry, path=f"{above}/{entry.path}") for entry in read_tar(tar))
+    return [
+        replace(entry, mode=0o755 if entry.kind == "dir" else 0o644, uid=0, gid=0)
+        for entry in found
+        if "__pycache__" in PurePosixPath(entry.path).parts
+    ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from installers.attempt import ATTEMPT, InstallCase, attempt, furthest
 from installers.interface import Attempt, Help, Memory, Question
-from installers.pythons import load_pythons
+from installers.pythons import chosen_among
 from installers.rungs import RUNGS
 from installers.workshop import Workshop
 from miner.core.errors import ConfigError
@@ -102,7 +102,7 @@ def install(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory | 
 
 
 def _climb(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory, begun: int) -> Installed:
-    help_ = Help(workshop=workshop, memo=memo, memory=memory, pythons=load_pythons())
+    help_ = Help(workshop=workshop, memo=memo, memory=memory, pythons=chosen_among(workshop.settings))
     past: list[Attempt] = []
     for name in workshop.settings.measure.ladder.order:
         if _rung(name, case, help_, past):

@@ -9,8 +9,8 @@ from packaging.specifiers import SpecifierSet
 
 from installers.requirements import name_of
 from installers.selection import is_test_group
+from installers.tools import is_for_testing
 from miner.project.model import Declared, Group, GroupKind
-from miner.project.text import words
 
 _KINDS = (
     GroupKind.DEPENDENCY_GROUP,
@@ -20,15 +20,6 @@ _KINDS = (
     GroupKind.TOX,
     GroupKind.FILE,
     GroupKind.PIPFILE,
-)
-# What tests import themselves; anything else of a development group may be a tool.
-_TESTING = words(
-    """
-    aioresponses asynctest attrs ddt factory-boy faker fakeredis flaky freezegun httpretty hypothesis mock mocket moto
-    mypy-extensions nose nose2 parameterized pretend psutil pyfakefs pyhamcrest requests-mock responses respx sure
-    syrupy testfixtures testpath testscenarios testtools time-machine trustme twisted typeguard unittest2 vcrpy webtest
-    xmltodict inline-snapshot dirty-equals tomli toml pyyaml six anyio trio curio asgiref scripttest
-    """
 )
 
 
@@ -40,17 +31,14 @@ def lean_groups(chosen: Sequence[Group], notes: list[str]) -> tuple[Group, ...]:
         left = [group.name for group in chosen if group is not first]
         notes.extend(f"{name}: left out, {first.name} of {first.kind} is taken alone" for name in left)
         return (_open(first, first.requirements),)
-    kept = [_open(group, [item for item in group.requirements if _is_testing(item)]) for group in chosen]
+    kept = [
+        _open(group, [item for item in group.requirements if is_for_testing(name_of(item.text))]) for group in chosen
+    ]
     return tuple(group for group in kept if group.requirements)
 
 
 def _is_for_tests(group: Group) -> bool:
     return is_test_group(group.name) or group.kind in (GroupKind.TESTS_REQUIRE, GroupKind.TOX)
-
-
-def _is_testing(item: Declared) -> bool:
-    name = name_of(item.text)
-    return name in _TESTING or name.startswith("pytest")
 
 
 def _open(group: Group, requirements: Sequence[Declared]) -> Group:

@@ -211,13 +211,14 @@ def _sources(workshop: Workshop, box: DockerBox, request: LockRequest) -> tuple[
 
 def _refused(workshop: Workshop, box: Box, result: ExecResult, request: LockRequest) -> Observation:
     what = "resolving the dependencies" if request.purpose == "run" else "resolving the build requirements"
-    return workshop.refusal(box, result, Reason.LOCK_FAILED, what)
+    return workshop.refusal(box, result, Reason.LOCK_FAILED, what, purpose=request.purpose)
 
 
 def _locked(
     workshop: Workshop, request: LockRequest, text: bytes, sources: Sequence[Source] | None = None
 ) -> Observation:
     payload: dict[str, Any] = {
+        "purpose": request.purpose,
         "packages": packages(text.decode()),
         "builds": sources is not None,
         "sources": [source.model_dump(mode="json") for source in sources or ()],

@@ -13,7 +13,11 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+import requests
+import structlog
 import uv
 
 from installers.pythons import Build, Python
@@ -25,9 +29,11 @@ _MIRROR = "https://github.com/astral-sh/python-build-standalone/releases/downloa
 _FAMILIES = {"amd64": "x86_64", "arm64": "aarch64"}
 _TIMEOUT_S = 300.0
 _CONNECT_S = 20
+_LOOK_S = 10.0
 _PASSED_ON = ("PATH", "UV_PYTHON_INSTALL_MIRROR", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _UNREACHABLE = ("error sending request", "dns error", "connection", "timed out", "timeout", "tls", "certificate")
 
+_log = structlog.get_logger()
 _guard = threading.Lock()
 _unreached: dict[str, str] = {}
 """Mirror -> what was said when it was asked last, in vain."""
@@ -38,7 +44,7 @@ def managed_python(workshop: Workshop, python: Python, folder: Path) -> Path | s
     build, architecture = python.managed, workshop.base.architecture
     if build is None or architecture not in build.sha256 or architecture not in _FAMILIES:
         return f"no build is listed for {architecture}"
-    mirror = os.environ.get("UV_PYTHON_INSTALL_MIRROR", _MIRROR)
+    mirror = _mirror()
     with _guard:  # one download at a time; those who wait know whether the mirror was reached
         if mirror in _unreached:
             return _unreached[mirror]
@@ -46,16 +52,33 @@ def managed_python(workshop: Workshop, python: Python, folder: Path) -> Path | s
         if said is not None and any(word in said.lower() for word in _UNREACHABLE):
             _unreached[mirror] = said
     if said is not None:
+        _log.warning("uv has not installed an interpreter", version=python.version, said=said)
         return said
     found = sorted(folder.glob(f"*/bin/python{python.version}"))
     return found[0].resolve().parents[1] if found else "uv installed something else"
 
 
-def reaches_mirror(settings: Settings, python: Python, architecture: str, folder: Path) -> str | None:
-    """Return why uv cannot download an interpreter here; None where it can."""
-    if python.managed is None:
-        return "uv has no build of it"
-    return _install(settings, python.managed, architecture, folder)
+def reached(settings: Settings, build: Build, architecture: str) -> str | None:
+    """Return why a build cannot be downloaded here; None where it can. Nothing is downloaded."""
+    family = _FAMILIES.get(architecture)
+    if family is None:
+        return f"no build is listed for {architecture}"
+    url = _url(build, family).replace(_MIRROR, _mirror())
+    if url.startswith("file:"):
+        return None if Path(url2pathname(urlsplit(url).path)).exists() else f"{url} is not there"
+    bundle = ca_bundle(settings.index)
+    try:
+        answer = requests.head(url, allow_redirects=True, timeout=_LOOK_S, verify=str(bundle) if bundle else True)
+        answer.raise_for_status()
+    except requests.RequestException as error:
+        status = "" if error.response is None else f" {error.response.status_code}"
+        return f"{urlsplit(url).hostname} does not give its builds ({type(error).__name__}{status})"
+    return None
+
+
+def _mirror() -> str:
+    """Return where uv finds its builds (uv reference, "UV_PYTHON_INSTALL_MIRROR")."""
+    return os.environ.get("UV_PYTHON_INSTALL_MIRROR", _MIRROR).rstrip("/")
 
 
 def _install(settings: Settings, build: Build, architecture: str, folder: Path) -> str | None:
@@ -77,7 +100,6 @@ def _install(settings: Settings, build: Build, architecture: str, folder: Path) 
 
 def _download(build: Build, family: str, sha256: str) -> Mapping[str, Any]:
     major, minor, patch = map(int, build.release.split("."))
-    triple = f"{family}-unknown-linux-gnu-install_only_stripped.tar.gz"
     return {
         "name": "cpython",
         "arch": {"family": family, "variant": None},
@@ -87,11 +109,16 @@ def _download(build: Build, family: str, sha256: str) -> Mapping[str, Any]:
         "minor": minor,
         "patch": patch,
         "prerelease": "",
-        "url": f"{_MIRROR}/{build.build}/cpython-{build.release}%2B{build.build}-{triple}",
+        "url": _url(build, family),
         "sha256": sha256,
         "variant": None,
         "build": build.build,
     }
+
+
+def _url(build: Build, family: str) -> str:
+    name = f"cpython-{build.release}%2B{build.build}-{family}-unknown-linux-gnu-install_only_stripped.tar.gz"
+    return f"{_MIRROR}/{build.build}/{name}"
 
 
 def _environment(settings: Settings) -> dict[str, str]:

@@ -140,7 +140,8 @@ def _ask(box: DockerBox, request: InstallRequest) -> ExecResult:
 def _refused(workshop: Workshop, box: DockerBox, request: InstallRequest, result: ExecResult) -> Observation:
     reason = Reason.PROJECT_INSTALL_FAILED
     if request.cutoff is not None:
-        return workshop.refusal(box, result, reason, _WHAT)
+        seen = workshop.refusal(box, result, reason, _WHAT)
+        return seen.model_copy(update={"network": seen.network and "denied" not in seen.payload})
     wants = wants_network(result)
     if wants and request.mode is BuildMode.COMPILED:
         reason = Reason.REBUILD_NEEDS_NETWORK

@@ -72,7 +72,9 @@ class ProjectRequest(StepRequest):
     version: str | None = None
 
 
-def project_request(plan: LockRequest, recipe: Recipe, mode: BuildMode, *, built: Fact, tree: str) -> ProjectRequest:
+def project_request(
+    plan: LockRequest, recipe: Recipe, mode: BuildMode, *, built: Fact | Observation, tree: str
+) -> ProjectRequest:
     """Return the request for a recipe's project in one mode.
 
     Args:

@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from installers.pythons import Hints
-try:
-    from miner.project.ci import read_ci
-except ImportError:
-    def read_ci(files, paths, folder=""): return ()
+from miner.project.ci import read_ci
 from miner.project.model import Job, ProjectFacts
 
 _CLASSIFIER = re.compile(r"Programming Language :: Python :: (\d+(?:\.\d+)?)(?: :: Only)?\s*\Z")

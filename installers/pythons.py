@@ -26,7 +26,7 @@ from pydantic import Field, ValidationError
 from miner.core.errors import ConfigError
 from miner.core.reasons import Reason
 from miner.core.records import Record
-from miner.core.settings import configs_dir
+from miner.core.settings import Settings, configs_dir
 from miner.project.versions import specifiers_of
 
 SETTLED_AFTER = timedelta(days=180)
@@ -140,6 +140,18 @@ def load_pythons(path: Path | None = None) -> tuple[Python, ...]:
     if not pythons:
         raise ConfigError(f"{file}: names no [[python]]")
     return pythons
+
+
+def chosen_among(settings: Settings) -> tuple[Python, ...]:
+    """Return the interpreters that recipes may name: all, or those of `measure.pythons`.
+
+    Raises:
+        ConfigError: `measure.pythons` names one that is not listed.
+    """
+    known, names = load_pythons(), settings.measure.pythons
+    if unknown := set(names) - {python.version for python in known}:
+        raise ConfigError(f"measure.pythons: configs/pythons.toml does not list {', '.join(sorted(unknown))}")
+    return tuple(python for python in known if not names or python.version in names)
 
 
 def read_pythons(entries: Iterable[Mapping[str, Any]]) -> tuple[Python, ...]:

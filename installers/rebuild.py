@@ -135,6 +135,7 @@ def offline_entries(script: str, python: str) -> list[TarEntry]:
     """Return what is laid into `/opt/build` beside the build requirements."""
     link = f"../../lib/python{python}/site-packages/pip"
     return [
+        _folder(BUILD),
         _file(REBUILD, script.encode(), 0o755),
         _folder(_OFFLINE),
         _file(_HOOKS, PROGRAM.encode(), 0o644),

@@ -25,6 +25,7 @@ _FIRST_PYTEST = (
     ("3.10", "6.2.5", "earlier ones break on its syntax trees"),
     ("3.0", "4.6", "earlier ones are not known to the reporter"),
 )
+_NAMED = re.compile(r"([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(\[[\w\s.,-]*\])?\s*(?:[<>!=~]=?|===)[^;@/\s]*\s*\Z")
 _URL = re.compile(r"[a-z+]+://|(?:git|hg|svn|bzr)\+", re.IGNORECASE)
 
 
@@ -54,6 +55,11 @@ def expand(
             elif name not in seen:
                 seen.add(name)
                 queue[:0] = extras[name].requirements
+
+
+def asks_for_own_extras(text: str) -> bool:
+    """Whether a requirement is the project's own folder with extras, such as `.[test]`."""
+    return bool(_OWN_EXTRAS.match(text.partition(";")[0].strip()))
 
 
 def _own_extras(text: str, project: str | None) -> list[str] | None:
@@ -94,11 +100,17 @@ def merge(runtime: Sequence[Declared], others: Sequence[Declared], notes: list[s
 
 
 def _parse(item: Declared, notes: list[str]) -> Requirement | None:
-    """Parse a requirement; a path, a URL or a text that is none is noted and left out."""
+    """Parse a requirement; a path, a URL or a text that is none is noted and left out.
+
+    Of one whose version is none, such as `pytz>dev` before PEP 440, the name is taken.
+    """
     text = item.text.strip()
     try:
         requirement = requirement_of(text)
     except InvalidRequirement as error:
+        if named := _NAMED.match(text):
+            notes.append(f"{item.source}: {text!r} is no requirement, any version of {named[1]} is taken")
+            return requirement_of(f"{named[1]}{named[2] or ''}")
         if _PATH.match(text):
             notes.append(f"{item.source}: local path {text!r} is left out")
         elif _URL.search(text):

@@ -3,76 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from packaging.utils import canonicalize_name
 
-from installers.requirements import name_of
+from installers.requirements import asks_for_own_extras, name_of
+from installers.tools import PLUGINS, TOOL_PREFIXES, TOOLS, is_for_testing
 from miner.project.model import Declared, Group, GroupKind
 from miner.project.requirement_files import RUN
+from miner.project.text import words
 from miner.project.tox_factors import expand_braces, is_ordinary, other_factors
 
-_TEST_WORDS = frozenset({"test", "tests", "testing", "pytest", "unittest", "unittests", "unit"})
-_DEV_NAMES = frozenset({"dev", "devel", "develop", "development", "developer", "ci", "local", "default"}) | {
-    "dev-packages"
-}
-_ALL_NAMES = frozenset({"all", "complete", "full", "everything"})
+_TEST_WORDS = words("test tests testing pytest unittest unittests unit")
+_DEV_NAMES = words("dev devel develop development developer ci local default dev-packages")
+_ALL_NAMES = words("all complete full everything")
 _BESIDE = frozenset({RUN, "packages"})
-_OTHER_WORDS = frozenset(
-    {"doc", "docs", "lint", "linting", "mypy", "typing", "types", "typecheck", "style", "format", "bench", "benchmark"}
-    | {"benchmarks", "cov", "coverage", "release", "gpu", "cuda", "windows", "win", "macos"}
-)
-
-_LINTER = "checks style"
-_TYPES = "checks types"
-_DOCS = "builds documentation"
-_COVERAGE = "measures coverage"
-_RELEASE = "builds and publishes releases"
-_WORKFLOW = "runs other tools"
-_CONSOLE = "is for a person at a terminal"
-
-# Tools that come with development groups and that no test imports; a test group that lists one of them keeps it.
-TOOLS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("black", "flake8", "pylint", "ruff", "isort", "autopep8", "yapf", "pycodestyle", "pydocstyle"), _LINTER
-    ),
-    **dict.fromkeys(
-        ("bandit", "codespell", "interrogate", "pyupgrade", "vulture", "autoflake", "blacken-docs"), _LINTER
-    ),
-    **dict.fromkeys(("darglint", "docformatter", "check-manifest", "pyroma", "safety", "pip-audit", "doc8"), _LINTER),
-    **dict.fromkeys(("mypy", "pyright", "basedpyright", "pytype", "pyre-check", "typeguard-stubs"), _TYPES),
-    **dict.fromkeys(
-        ("sphinx", "furo", "mkdocs", "mkdocs-material", "mkdocstrings", "pdoc", "pdoc3", "myst-parser"), _DOCS
-    ),
-    **dict.fromkeys(("numpydoc", "towncrier", "rstcheck", "recommonmark", "nbsphinx", "mdformat"), _DOCS),
-    **dict.fromkeys(("coverage", "pytest-cov", "codecov", "coveralls", "codacy-coverage", "diff-cover"), _COVERAGE),
-    **dict.fromkeys(("build", "twine", "bump2version", "bumpversion", "bump-my-version", "zest-releaser"), _RELEASE),
-    **dict.fromkeys(
-        ("commitizen", "python-semantic-release", "git-changelog", "hatch", "flit", "poetry", "pdm"), _RELEASE
-    ),
-    **dict.fromkeys(
-        ("tox", "tox-gh-actions", "tox-uv", "nox", "pre-commit", "invoke", "duty", "poethepoet"), _WORKFLOW
-    ),
-    **dict.fromkeys(("pip-tools", "pip-compile-multi", "pyinstaller", "pyperf", "asv"), _WORKFLOW),
-    **dict.fromkeys(
-        ("ipython", "ipdb", "jupyter", "jupyterlab", "notebook", "bpython", "pudb", "pytest-sugar"), _CONSOLE
-    ),
-}
-# Plug-ins that change what pytest collects or in which order, wherever they are asked for.
-_LINT_PLUGIN = "adds checks of style to the tests"
-PLUGINS: Mapping[str, str] = {
-    **dict.fromkeys(("pytest-enabler", "pytest-ruff", "pytest-mypy", "pytest-checkdocs", "pytest-black"), _LINT_PLUGIN),
-    **dict.fromkeys(("pytest-black-multipy", "pytest-flake8", "pytest-pylint", "pytest-isort"), _LINT_PLUGIN),
-    **dict.fromkeys(("pytest-pycodestyle", "pytest-codestyle", "pytest-pydocstyle", "pytest-flakes"), _LINT_PLUGIN),
-    **dict.fromkeys(("pytest-perf", "pytest-pep8"), _LINT_PLUGIN),
-    **dict.fromkeys(("pytest-randomly", "pytest-random-order", "pytest-reverse"), "changes the order of the tests"),
-}
-_TOOL_PREFIXES = (
-    ("sphinx-", _DOCS),
-    ("sphinxcontrib-", _DOCS),
-    ("mkdocs-", _DOCS),
-    ("flake8-", _LINTER),
-    ("types-", _TYPES),
+_OTHER_WORDS = words(
+    """
+    doc docs lint linting mypy typing types typecheck style format bench benchmark benchmarks cov coverage release gpu
+    cuda windows win macos binder upstream asv
+    """
 )
 
 
@@ -86,8 +36,9 @@ def choose(
     """Return the groups that the tests need, tools that no test needs taken out of development groups.
 
     Those for tests, and one tox environment. Where these hold nothing but tools, or no pytest, those for development.
-    Where there are none, what is listed beside the run-time dependencies: a requirements file, a Pipfile, an extra with
-    everything, a conda file.
+    Where these ask for no extra of the project, the extras that those for development ask for.
+    Where there are none, or where they hold nothing but what runs tests, what is listed beside the run-time
+    dependencies: a requirements file, a Pipfile, an extra with everything, at last a conda file.
 
     Args:
         groups: everything that is declared.
@@ -101,23 +52,36 @@ def choose(
     tests = [group for group in others if is_test_group(group.name) or group.kind is GroupKind.TESTS_REQUIRE]
     tests += [group for group in others if _lies_in(group, folders) and group not in tests]
     chosen = [*tests, *tox]
-    if _says_something(chosen):
-        return (*chosen, *_with_pytest(_development(others), chosen, notes))
-    for fallback in (_development(others), _beside(others), _everything(others), _conda(groups)):
+    if _say_something(chosen):
+        chosen += _with_pytest(_development(others), chosen, notes)
+        chosen += _own_extras(_development(others)) if not any(_has_own_extras(group) for group in chosen) else []
+        if not _say_something(chosen, is_for_testing):
+            beside = (_beside(others), _everything(others))
+            more = next((some for some in beside if _say_something(some, known.__contains__)), [])
+            chosen += [_without(TOOLS, group, notes) for group in more]
+        return tuple(chosen)
+    for fallback in (_development(others), _beside(others), _everything(others), _conda(groups, python)):
         chosen += [_without(TOOLS, group, notes) for group in fallback]
-        if _says_something(chosen, known):
+        if _say_something(chosen, known.__contains__):
             break
     return tuple(chosen)
 
 
-def _says_something(groups: Iterable[Group], known: frozenset[str] = frozenset()) -> bool:
-    """Whether there is more in some groups than tools and what is known without them."""
+def _say_something(groups: Iterable[Group], is_known: Callable[[str], bool] = lambda _: False) -> bool:
+    """Whether groups ask for more than tools and what is known without them.
+
+    Args:
+        groups: some groups.
+        is_known: whether a distribution of this name says nothing.
+    """
     return any(
-        group.extras
-        or group.groups
-        or any(name_of(item.text) not in known for item in _without(TOOLS, group, []).requirements)
+        group.extras or group.groups or not all(is_known(name_of(item.text)) for item in _untooled(group))
         for group in groups
     )
+
+
+def _untooled(group: Group) -> tuple[Declared, ...]:
+    return _without(TOOLS, group, []).requirements
 
 
 def _with_pytest(development: Iterable[Group], chosen: Iterable[Group], notes: list[str]) -> list[Group]:
@@ -125,6 +89,20 @@ def _with_pytest(development: Iterable[Group], chosen: Iterable[Group], notes: l
     if any(_asks_for_pytest(group) for group in chosen):
         return []
     return [_without(TOOLS, group, notes) for group in development if _asks_for_pytest(group)]
+
+
+def _own_extras(development: Iterable[Group]) -> list[Group]:
+    """Return the development groups with nothing but the extras of the project that they ask for (`-e .[all]`)."""
+    found = []
+    for group in development:
+        own = tuple(item for item in group.requirements if asks_for_own_extras(item.text))
+        if own:
+            found.append(Group(name=group.name, kind=group.kind, requirements=own))
+    return found
+
+
+def _has_own_extras(group: Group) -> bool:
+    return bool(group.extras) or any(asks_for_own_extras(item.text) for item in group.requirements)
 
 
 def _asks_for_pytest(group: Group) -> bool:
@@ -143,12 +121,21 @@ def _everything(groups: Iterable[Group]) -> list[Group]:
     return [group for group in groups if group.kind is GroupKind.EXTRA and group.name in _ALL_NAMES][:1]
 
 
-def _conda(groups: Iterable[Group]) -> list[Group]:
-    """Take the one conda environment that is likeliest for the tests: by its name, else the first, the nearest."""
+def _conda(groups: Iterable[Group], python: str) -> list[Group]:
+    """Take the one conda environment that is likeliest for the tests, by its path; the nearest one where none is."""
     found = [group for group in groups if group.kind is GroupKind.CONDA]
-    named = [group for group in found if _TEST_WORDS.intersection(re.split(r"[-_.]", group.name.lower()))]
-    developing = [group for group in found if _DEV_NAMES.intersection(re.split(r"[-_.]", group.name.lower()))]
-    return (named or developing or found)[:1]
+    return sorted(found, key=lambda group: _conda_rank(group.name, python))[:1]
+
+
+def _conda_rank(path: str, python: str) -> tuple[bool, bool, bool, bool]:
+    parts = frozenset(re.split(r"[-_./]", path.lower()))
+    pythons = {python.replace(".", ""), f"py{python.replace('.', '')}"}
+    return (
+        bool(parts & _OTHER_WORDS),
+        not (parts & pythons or python in path),
+        not parts & _TEST_WORDS,
+        not parts & _DEV_NAMES,
+    )
 
 
 def without_plugins(declared: Iterable[Declared], notes: list[str]) -> tuple[Declared, ...]:
@@ -196,7 +183,7 @@ def _without(unwanted: Mapping[str, str], group: Group, notes: list[str]) -> Gro
     kept: list[Declared] = []
     for item in group.requirements:
         name = name_of(item.text)
-        prefixes = _TOOL_PREFIXES if unwanted is TOOLS else ()
+        prefixes = TOOL_PREFIXES if unwanted is TOOLS else ()
         reason = unwanted.get(name) or next((why for prefix, why in prefixes if name.startswith(prefix)), None)
         if reason is None:
             kept.append(item)

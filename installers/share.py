@@ -71,6 +71,12 @@ class Suite(Record):
         return self.passed / self.total if self.total else None
 
     @property
+    def share_of_ended(self) -> float | None:
+        """The share without unfinished tests: what they would have come to, if nothing else is known."""
+        ended = self.total - len(self.unfinished)
+        return self.passed / ended if ended else self.share
+
+    @property
     def timed_out(self) -> bool:
         """Whether the run was ended because its time was over."""
         return self.ended == "time"
@@ -93,7 +99,7 @@ def count(run: RunOutcome, files: Sequence[str], after: RunOutcome | None = None
     open_ids = ids - passed - skipped
     failed = {nodeid for nodeid in open_ids if nodeid in statuses and nodeid not in run.unfinished}
     ended = _ended(run, ids)
-    errors = dict(run.collect_errors)
+    errors = collectors(run)
     if ended and not ids and "" not in errors:
         errors[""] = run.stopped or "the run ended before the tests were collected"
     fixed_ids, fixed_errors = _fixed(open_ids, errors, after)
@@ -116,6 +122,11 @@ def count(run: RunOutcome, files: Sequence[str], after: RunOutcome | None = None
 def _quotes(run: RunOutcome, ids: Collection[str]) -> tuple[str, ...]:
     shown = [result for result in run.results if result.nodeid in ids][:_QUOTED]
     return tuple(f"{result.nodeid}\n{error_excerpt(result.text) or result.message}" for result in shown)
+
+
+def collectors(run: RunOutcome) -> dict[str, str]:
+    """Return the collectors that failed, and pytest's texts; the session as a whole is "" (some versions say ".")."""
+    return {"" if name == "." else name: text for name, text in run.collect_errors.items()}
 
 
 def _ended(run: RunOutcome, ids: Collection[str]) -> str:
@@ -168,8 +179,10 @@ def is_good(suite: Suite, broken: Collection[object], enough: float) -> bool:
     """Whether an environment is so good that no better one is looked for.
 
     It is where every test file can be collected and enough of their tests pass; also where there is no test at the base
-    commit to say otherwise, but not where all of them are skipped: a better one may run them.
+    commit to say otherwise, but not where all of them are skipped: a better one may run them. Where the time was over,
+    the tests that were come to must do: no other environment has more of it.
     """
+    share = suite.share_of_ended if suite.timed_out else suite.share
     if broken:
         return False
-    return not suite.skipped if suite.share is None else suite.share >= enough
+    return not suite.skipped if share is None else share >= enough

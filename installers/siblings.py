@@ -1,7 +1,8 @@
 """Other projects of the same repository that the project or its tests ask for, by name or by path.
 
-They are never taken from the index: what they need themselves is installed, and their sources lie on the path, as they
-are at the commit. A plug-in of pytest and a compiled sibling are the exception, since a path does not make them known.
+What they need themselves is installed, and their sources lie on the path, as they are at the commit. A path does not
+make entry points known: of a sibling that has some the index's newest release is installed too, which the path hides
+but for its metadata. A compiled sibling is taken from the index alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _PATH = re.compile(
     r"(?:\$\{PROJECT_ROOT\}|\{root:(?:uri|real)\}|\{toxinidir\}|\{tox_root\})?/?"
     r"(?P<path>\.{0,2}(?:[\w.-]*/)*[\w.-]*)/?(?:\[(?P<extras>[^\]]*)\])?(?:#.*)?\Z"
 )
+_ENTRY_POINTS = re.compile(rb"entry[-_.]points|tool\.poetry\.plugins|pytest11")
 _DEPTH = 10
 
 
@@ -40,9 +42,20 @@ class Siblings:
         paths: Sequence[str],
         folder: str,
         local: Iterable[tuple[str, str]] = (),
+        *,
+        alone: bool = False,
     ) -> None:
+        """Find them.
+
+        Args:
+            files: path -> content of the declaration files.
+            paths: every path of the tree.
+            folder: of the project itself.
+            local: name -> folder of those that the project names by a path.
+            alone: take nothing of them from the index.
+        """
         self.used: dict[str, str] = {}
-        self._files, self._paths, self._folder = files, paths, folder
+        self._files, self._paths, self._folder, self._alone = files, paths, folder, alone
         several = len(project_folders(paths)) > 1
         found = dict(members(paths, files)) if several else {}
         found |= {canonicalize_name(name): at for name, at in local if at and is_project(files, at)}
@@ -65,18 +78,22 @@ class Siblings:
 
     def _expand(self, declared: Iterable[Declared], notes: list[str], stack: tuple[str, ...]) -> Iterator[Declared]:
         for item in declared:
-            found = self._sibling(item) if self._members else None
+            found = self._sibling(item)
             if found is None:
                 yield item
                 continue
             folder, extras = found
             facts = self._facts(folder)
-            if facts.native.builds or self._is_plugin(folder):
-                why = "is compiled" if facts.native.builds else "is a plug-in of pytest"
-                notes.append(f"{item.source}: {facts.name} of {folder} {why} and is taken from the index")
+            if facts.native.builds:
+                notes.append(f"{item.source}: {facts.name} of {folder} is compiled and is taken from the index")
                 yield Declared(text=facts.name or "", source=item.source)
             elif folder not in stack and len(stack) < _DEPTH:
                 self.used.setdefault(folder, facts.layout.root)
+                if self._has_entry_points(folder) and facts.name and not self._alone:
+                    notes.append(
+                        f"{item.source}: {facts.name} has entry points: its release is installed below the path"
+                    )
+                    yield Declared(text=facts.name, source=item.source)
                 yield from self._expand(_needs(facts, extras), notes, (*stack, folder))
 
     def _facts(self, folder: str) -> ProjectFacts:
@@ -84,9 +101,9 @@ class Siblings:
             self._known[folder] = read_project(self._files, self._paths, folder)
         return self._known[folder]
 
-    def _is_plugin(self, folder: str) -> bool:
+    def _has_entry_points(self, folder: str) -> bool:
         names = ("pyproject.toml", "setup.py", "setup.cfg")
-        return any(b"pytest11" in self._files.get(posixpath.join(folder, name), b"") for name in names)
+        return any(_ENTRY_POINTS.search(self._files.get(posixpath.join(folder, name), b"")) for name in names)
 
     def _sibling(self, item: Declared) -> tuple[str, frozenset[str]] | None:
         """Return the folder of the sibling that a requirement is about, and the extras that it asks for."""
@@ -107,8 +124,8 @@ class Siblings:
         near = posixpath.dirname(item.source.partition(":")[0])
         places = (posixpath.normpath(posixpath.join(base, found["path"])) for base in (near, self._folder, ""))
         extras = frozenset(extra.strip() for extra in (found["extras"] or "").split(",") if extra.strip())
-        folders = frozenset(self._members.values())
-        return next(((place, extras) for place in places if place in folders), None)
+        there = (place for place in places if place not in (".", self._folder) and is_project(self._files, place))
+        return next(((place, extras) for place in there), None)
 
 
 def _needs(facts: ProjectFacts, extras: frozenset[str]) -> Iterator[Declared]:

@@ -55,6 +55,8 @@ _log = structlog.get_logger()
 def system_packages(workshop: Workshop, memo: Memo, names: Iterable[str]) -> Fact:
     """Return the fact about a set of packages: its lock and its layer; negative where Debian has no such packages.
 
+    What the base image holds is left out of the set.
+
     Args:
         workshop: the tools.
         memo: known facts.
@@ -63,16 +65,18 @@ def system_packages(workshop: Workshop, memo: Memo, names: Iterable[str]) -> Fac
     Raises:
         InfrastructureFault: the archive of Debian packages did not answer, or the engine failed.
     """
-    chosen = tuple(sorted(set(names)))
+    held = {line.split(" ")[0] for line in workshop.base.packages.splitlines()}
+    chosen = tuple(sorted({name for name in names if name not in held}))
     limit = workshop.limits.disk_mb
     inputs = {"packages": chosen, "base": workshop.base.digest, "trim": TRIM, "disk_mb": limit}
     subject = f"debian-{hash_of(inputs)[:16]}"
     return memo.measure(PRODUCER, KIND, subject, inputs, lambda: _observe(workshop, chosen))
 
 
-def package_layer(fact: Fact) -> Layer:
-    """Return the layer that a positive fact of this kind holds."""
-    return Layer.model_validate(fact.payload["layer"])
+def package_layer(fact: Fact) -> Layer | None:
+    """Return the layer that a positive fact of this kind holds; None where the base image has it all."""
+    layer = fact.payload["layer"]
+    return None if layer is None else Layer.model_validate(layer)
 
 
 def package_note(fact: Fact) -> str:
@@ -88,6 +92,8 @@ def packages_of(fact: Fact) -> str:
 def _observe(workshop: Workshop, names: tuple[str, ...]) -> Observation:
     if strange := [name for name in names if not is_package_name(name)]:
         return _unknown(names, strange, f"no names of packages: {', '.join(map(repr, strange))}", workshop)
+    if not names:
+        return Observation(payload={"packages": [], "lock": [], "layer": None})
     docker = workshop.settings.docker
     _log.info("making a layer of Debian packages", packages=len(names), first=names[0])
     with tempfile.TemporaryDirectory(dir=workshop.scratch) as place:

@@ -19,7 +19,7 @@ TESTBED = "testbed"
 
 _EXCLUDE = f"{TESTBED}/.git/info/exclude"
 _BRANCH = f"{TESTBED}/.git/refs/heads/main"
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9+!_-]*(?:\.[A-Za-z0-9+!_-]+)*")
+_TAG = re.compile(r"(?!.*\.lock$)[A-Za-z0-9][A-Za-z0-9+!_-]*(?:\.[A-Za-z0-9+!_-]+)*")
 _SPECIAL = re.compile(r"([\\*?\[\] ])")
 _LEFT_OUT = frozenset({"__pycache__", ".pytest_cache"})
 

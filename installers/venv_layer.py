@@ -18,7 +18,7 @@ from installers.interface import TooLarge
 from installers.layer import NORMALISER, normalise, store
 from installers.workshop import WORK, Workshop, export, too_large
 from miner.core.reasons import Reason
-from miner.core.records import Layer, Observation, Record
+from miner.core.records import Observation, Record
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.container import DockerBox
 from miner.sandbox.image_archive import read_tar
@@ -56,11 +56,6 @@ class VenvRequest(Record):
     uv: str
     runtime: str | None = None
     normaliser: int = NORMALISER
-
-
-def layer_of(seen: Observation) -> Layer:
-    """Return the layer that a positive observation of this kind holds."""
-    return Layer.model_validate(seen.payload["layer"])
 
 
 def make_venv(workshop: Workshop, image: BaseImage, request: VenvRequest) -> Observation:

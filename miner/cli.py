@@ -16,7 +16,8 @@ import typer
 from pydantic import BaseModel
 
 from exporters.schema import schema_docs
-from installers.pythons import load_pythons
+from installers import doctor as install_doctor
+from installers.pythons import chosen_among
 from miner.core.blobs import BlobStore
 from miner.core.errors import EXIT_CAPPED, EXIT_FAULTED, LedgerBusy, MachineError, SweMinerError
 from miner.core.generated import reasons_page
@@ -131,7 +132,7 @@ def why(
     """Explain one candidate: every finding in order, with evidence."""
     settings = _settings(config, overrides)
     ledger, blobs = Ledger(settings.paths.ledger, create=False), BlobStore(settings.paths.blobs)
-    account = audit.why(ledger, Reader(blobs, load_pythons()), instance_id)
+    account = audit.why(ledger, Reader(blobs, chosen_among(settings)), instance_id)
     if log is not None:
         _print_log(audit.open_log(account, blobs, log))
         return
@@ -164,7 +165,11 @@ def doctor(
 ) -> None:
     """Check this machine, or the forge: each thing ok or not, and what to do about it."""
     settings = _settings(config, overrides)
-    checks = forge_doctor.checks(settings.github, os.environ) if github else machine_doctor.checks(settings)
+    checks = (
+        forge_doctor.checks(settings.github, os.environ)
+        if github
+        else [*machine_doctor.checks(settings), *install_doctor.checks(settings)]
+    )
     _say(checks, checks_text(checks), as_json=as_json)
     raise typer.Exit(0 if all(check.ok for check in checks) else MachineError.exit_code)
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from installers.broken import broken_collections
 from installers.describe import describe
+from installers.health import KIND as HEALTH
+from installers.health import run_of_health
 from installers.interface import Refusal, Tree
-from installers.ladder import attempts_of, chosen, refusal_of
+from installers.ladder import attempts_of, chosen, refusal_of, steps_of
 from installers.pythons import Python
+from installers.suite import KIND as SUITE
+from installers.suite import run_of_suite, suite_of
 from installers.target import with_target
 from miner.core.blobs import BlobStore
 from miner.core.excerpt import error_excerpt
@@ -64,6 +69,7 @@ class Reader:
         refusal = refusal_of(trail)
         if refusal is not None:
             negatives.append(self._negative(refusal))
+        steps = {fact.key.kind: fact for fact in steps_of(trail, best)} if best is not None else {}
         before, after = (self._run(facts.get(kind), negatives) for kind in (BEFORE, AFTER))
         return Case(
             instance_id=instance_id,
@@ -77,6 +83,7 @@ class Reader:
             attempts=attempts,
             attempt=best,
             environment=None if best is None else best.environment,
+            **self._own_tests(steps),
             before=before,
             after=after,
             verdict=verdict(before, after) if before is not None and after is not None else None,
@@ -112,6 +119,14 @@ class Reader:
             self._known.clear()  # a worker asks for one candidate again and again, and then for another one
             self._known[key] = base if isinstance(base, Refusal) else with_target(base, target)
         return self._known[key]
+
+    def _own_tests(self, steps: Mapping[str, Fact]) -> dict[str, Any]:
+        """Return the fields that say how the candidate's own tests do in the environment that was chosen."""
+        if SUITE not in steps:
+            return {}
+        found, run = suite_of(steps[SUITE], self.blobs), run_of_suite(steps[SUITE], self.blobs)
+        broken = broken_collections(run if found.total else None, run_of_health(steps[HEALTH], self.blobs))
+        return {"suite": found, "broken": broken, "suite_evidence": _where(steps[SUITE])}
 
     def _negative(self, fact: Fact) -> Negative:
         log = fact.logs.get("log") or fact.logs.get("events")

@@ -80,7 +80,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "zmq": ("pyzmq",),
 }
 
-_FORMS = ("{0}", "python-{0}", "py{0}", "{0}-python", "{0}py")
+_FORMS = ("{0}", "python-{0}", "py{0}", "{0}-python", "{0}py", "pytest-{0}")
 """How distributions are named after their module."""
 
 

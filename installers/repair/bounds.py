@@ -274,3 +274,7 @@ _TOOLS = (
     ),
     _row("mock<4", r"mock\.mock:_\w+_old", "mock 4"),
 )
+
+
+BOUNDS: tuple[Bound, ...] = (*_WEB, *_DATA, *_TOOLS)
+"""All rows; of several for one subject, the first that changes something is tried first."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 
 from installers.pythons import Python
@@ -62,4 +62,3 @@ class Context:
     package: Callable[[str], str | None] = _unknown
     releases: Callable[[str], tuple[Release, ...]] = _no_releases
     last_with: Callable[[str, str, str], str | None] = _no_bound
-    installed: Mapping[str, str] = field(default_factory=dict)

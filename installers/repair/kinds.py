@@ -14,6 +14,7 @@ class Kind(StrEnum):
     NOT_ON_INDEX = "not-on-index"
     NEWER_THAN_DATE = "newer-than-date"
     NO_VERSION = "no-version"
+    INVALID_METADATA = "invalid-metadata"
     PYTHON_MISMATCH = "python-mismatch"
     NO_WHEEL = "no-wheel"
     BUILD_NEEDS_MODULE = "build-needs-module"
@@ -63,6 +64,7 @@ MEANINGS: dict[Kind, str] = {
     Kind.NOT_ON_INDEX: "the index has no such distribution at all",
     Kind.NEWER_THAN_DATE: "what satisfies this requirement was uploaded after the date",
     Kind.NO_VERSION: "the index has the distribution, but no version for this requirement as of the date",
+    Kind.INVALID_METADATA: "a distribution whose metadata no tool of today reads",
     Kind.PYTHON_MISMATCH: "a distribution refuses this Python ('name: >=3.8')",
     Kind.NO_WHEEL: "a distribution has no wheel for this Python and platform, and no source",
     Kind.BUILD_NEEDS_MODULE: "a build imports a module that it did not ask for ('name: module', '' for the project)",

@@ -1,6 +1,6 @@
-"""How tools say what is wrong: the forms of Python, pytest, pip, compilers and linkers. uv's are in `resolution`.
+r"""How tools say what is wrong: the forms of Python, pytest, pip, compilers and linkers. uv's are in `resolution`.
 
-Every form was seen in the output of the tool that it belongs to. `\\1` in a subject is the first group of the form.
+Every form was seen in the output of the tool that it belongs to. `\1` in a subject is the first group of the form.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _NATIVE = (
     *_of(
         Kind.MISSING_TOOL,
         r"^(?:[\w/.-]+: )?(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: ([\w.+-]+): (?:command )?not found",
-        r"^(?:[\w/.-]+: )?(?:/usr/bin/)?env: [‘'\"]?([\w.+-]+)[’'\"]?: No such file or directory",
+        r"^(?:[\w/.-]+: )?(?:/usr/bin/)?env: \W?([\w.+-]+)\W?: No such file or directory",
         r"unable to execute '([\w.+-]+)': No such file or directory",
         r"error: command '([\w./+-]+)' failed: No such file or directory",
         r"error: \[Errno 2\] No such file or directory: '([\w+-]+)'$",
@@ -203,7 +203,7 @@ _SURROUNDINGS = (
         (r"could not connect to display|Could not load the Qt platform plugin|Could not find the Qt platform", "qt"),
         (r"No available video device|video system not initialized", "sdl"),
         (
-            r"[Cc]annot connect to X server|Unable to open display|NoSuchDisplay|DisplayNameError|[Cc]an't open display",
+            r"[Cc]annot connect to X server|Unable to open display|NoSuchDisplay|DisplayNameError|an't open display",
             "x11",
         ),
         (r"Gtk couldn't be initialized|[Cc]ould not open display", "x11"),
@@ -212,7 +212,7 @@ _SURROUNDINGS = (
     *_of(
         Kind.NEEDS_GPU,
         (
-            r"Found no NVIDIA driver|no CUDA-capable device|Torch not compiled with CUDA|CUDA driver (?:version|library)",
+            r"Found no NVIDIA driver|no CUDA-capable device|Torch not compiled with CUDA|CUDA driver version",
             "cuda",
         ),
         (

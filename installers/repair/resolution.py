@@ -36,6 +36,7 @@ _PYTHON = re.compile(
     r"Python version \([\d.]+\) does not satisfy Python" + _SPEC + r" and " + _WHAT + r" depends on Python"
 )
 _PYTHON_OF = re.compile(_WHAT + r" depends on Python" + _SPEC)
+_INVALID = re.compile(_WHAT + r" has invalid metadata")
 _NO_WHEEL = re.compile(_WHAT + r" (?:has|have) no (?:wheels with a matching|usable wheels)")
 _PLAYERS = re.compile(r"(?:[Yy]ou require|your project requires|and|Because|because|depends? on) " + _WHAT)
 _WORDS = frozenset(
@@ -49,9 +50,11 @@ def resolution(text: str) -> list[tuple[Kind, str]]:
     if not _SAID.search(text):
         return []
     said = _SPACE.sub(" ", text)
-    found = [(Kind.NOT_ON_INDEX, canonicalize_name(match[1])) for match in _NOT_THERE.finditer(said)]
+    found: list[tuple[Kind, str]] = []
+    found += [(Kind.NOT_ON_INDEX, canonicalize_name(match[1])) for match in _NOT_THERE.finditer(said)]
     found += _without_version(said)
     found += [(Kind.PYTHON_MISMATCH, f"{canonicalize_name(name)}: {spec}") for name, spec in _refusing(said)]
+    found += [(Kind.INVALID_METADATA, canonicalize_name(match[1])) for match in _INVALID.finditer(said)]
     found += [(Kind.NO_WHEEL, canonicalize_name(match[1])) for match in _NO_WHEEL.finditer(said)]
     players = _players(said)
     if players:
@@ -70,7 +73,8 @@ def _without_version(said: str) -> list[tuple[Kind, str]]:
     for match in _PIP.finditer(said):
         name = canonicalize_name(match[1])
         none = _PIP_NONE.match(said, match.end()) is not None
-        found.append((Kind.NOT_ON_INDEX, name) if none else (Kind.NO_VERSION, f"{name}{_spec(match[2])}"))
+        said_of = (Kind.NOT_ON_INDEX, str(name)) if none else (Kind.NO_VERSION, f"{name}{_spec(match[2])}")
+        found.append(said_of)
     return found
 
 
@@ -86,7 +90,7 @@ def _players(said: str) -> list[str]:
     start = said.find("No solution found")
     if start < 0:
         return []
-    names = (canonicalize_name(match[1]) for match in _PLAYERS.finditer(said, start))
+    names = (str(canonicalize_name(match[1])) for match in _PLAYERS.finditer(said, start))
     return [name for name in dict.fromkeys(names) if name not in _WORDS][:_MOST]
 
 

@@ -1,53 +1,45 @@
 """The table of repair rules: signature -> edit of the recipe -> why. Pure; what is looked up is in the context.
 
-Of the rules that answer one signature, the first that changes something is tried first.
+Of several rules for one signature, the first that changes something is tried first: knowledge before search, the
+surroundings of the project before its declarations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from installers.interface import Signature
-from installers.repair.bounds import BOUNDS, Bound
+from installers.repair import rules_build, rules_imports, rules_pytest, rules_python, rules_resolve, rules_system
 from installers.repair.context import Context
-from installers.repair.edits import bounded, build_bounded
 from installers.repair.kinds import Kind
-from installers.repair.rules_build import BUILD_BOUNDS, BuildBound
-from installers.repair import rules_build as build
-from installers.repair import rules_python as python
-from installers.repair import rules_resolve as resolve
-from installers.repair import rules_tests as tests
+from installers.repair.rule import Rule
+from miner.core.reasons import Reason
 from miner.core.records import Recipe
 
-Change = Callable[[Recipe, Signature, Context], Recipe | None]
+RULES: tuple[Rule, ...] = (
+    *rules_pytest.RULES,
+    *rules_python.RULES,
+    *rules_imports.RULES,
+    *rules_system.RULES,
+    *rules_build.RULES,
+    *rules_resolve.RULES,
+)
+
+_REASONS = {
+    Kind.NEEDS_SERVICE: Reason.NEEDS_SERVICE,
+    Kind.NEEDS_DISPLAY: Reason.NEEDS_DEVICE,
+    Kind.NEEDS_GPU: Reason.NEEDS_DEVICE,
+}
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One way to answer a kind of failure.
-
-    Attributes:
-        edit: returns the changed recipe, None where the rule has no answer or would change nothing.
-        why: one sentence; `{subject}` stands for the signature's subject.
-    """
-
-    name: str
-    kinds: frozenset[Kind]
-    edit: Change
-    why: str
-
-    def reason(self, signature: Signature) -> str:
-        """Return why the edit is made."""
-        return self.why.replace("{subject}", signature.subject)
+def answers(recipe: Recipe, signature: Signature, context: Context) -> Iterator[tuple[Rule, Recipe]]:
+    """Return the rules that answer a signature, and the changed recipe of each; what is looked up is looked up late."""
+    for rule in RULES:
+        changed = rule.edit(recipe, signature, context)
+        if changed is not None:
+            yield rule, changed
 
 
-def _rule(name: str, edit: Change, why: str, *kinds: Kind) -> Rule:
-    return Rule(name, frozenset(kinds), edit, why)
-
-
-def _of_bound(row: Bound) -> Rule:
-    def edit(recipe: Recipe, signature: Signature, _context: Context) -> Recipe | None:
-        return bounded(recipe, row.bound) if row.subject.fullmatch(signature.subject) else None
-
-    return Rule(row.name, frozenset(row.kinds), edit, row.why)
+def final_reason(signatures: tuple[Signature, ...]) -> Reason | None:
+    """Return the reason that the most telling signature amounts to where no rule answers it, None for any other."""
+    return _REASONS.get(Kind(signatures[0].kind)) if signatures and signatures[0].kind in set(Kind) else None

@@ -34,7 +34,7 @@ _NAMED = (
     (r"redis\.exceptions\.ConnectionError|Error (?:111|-\d) connecting to \S*:6379", "redis"),
     (r"psycopg2?\.OperationalError|asyncpg\.\S*Cannot|could not connect to server: .*\n.*PostgreSQL", "postgresql"),
     (
-        r"(?:pymysql\.err|MySQLdb\.\w*|mysql\.connector\.errors)\.?\w*: ?\(?(?:2002|2003)|Can't connect to (?:local )?MySQL",
+        r"(?:pymysql\.err|MySQLdb|mysql\.connector)[\w.]*: ?\(?(?:2002|2003)|Can't connect to (?:local )?MySQL",
         "mysql",
     ),
     (r"ServerSelectionTimeoutError|pymongo\.errors\.(?:AutoReconnect|ConnectionFailure)", "mongodb"),
@@ -55,7 +55,8 @@ _REFUSED = re.compile(r"(?:ConnectionRefusedError|Connection refused|Connect cal
 _LOCAL_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|::1|0\.0\.0\.0)['\"\])]*[:, ]+(?:port[= ]*)?(\d{2,5})\b")
 _NETWORK = re.compile(
     r"gaierror|Name or service not known|Temporary failure in name resolution|Network is unreachable"
-    r"|nodename nor servname|NameResolutionError|Max retries exceeded with url|Cannot connect to host (?!localhost|127\.)"
+    r"|nodename nor servname|NameResolutionError|Max retries exceeded with url"
+    r"|Cannot connect to host (?!localhost|127\.)"
     r"|URLError: <urlopen error|No address associated with hostname|ConnectTimeout|ServerNotFoundError"
     r"|LocalEntryNotFoundError|We couldn't connect to 'https?:"
 )

@@ -28,6 +28,7 @@ _LONGEST = 120
 _PART = 256 * 1024
 _FILE_WEIGHT = 5
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_MARGIN = re.compile(r"^ {9}", re.MULTILINE)
 _PLACES = re.compile(r"(?:[A-Za-z]:)?(?:[\w.~+-]*/){2,}([\w.+-]*)|\b0x[0-9a-fA-F]+|\b\d+(?:\.\d+)?m?s\b|\b\d{4,}\b")
 _UNRECOGNISED = re.compile(r"error: (?:unrecognized arguments|no such option|ambiguous option): (.*)")
 _WARNING = re.compile(r"^E +(?:[\w.]+\.)?(\w*Warning): (.*)$", re.MULTILINE)
@@ -52,6 +53,8 @@ _OF_BUILDS = frozenset(
         Kind.NO_VERSION_FROM_VCS,
     }
 )
+_BUILTIN = frozenset({"NoneType", "bytes", "dict", "float", "function", "int", "list", "module", "object", "tuple"})
+"""Of these, attributes are missing by mistake: they say nothing about an environment (`str` lost and gained some)."""
 _LIMITS = (
     (re.compile(r"exceeded its time limit"), Kind.TIME_OUT, ""),
     (re.compile(r"exceeded its limit of memory|^Killed$", re.MULTILINE), Kind.MEMORY_LIMIT, ""),
@@ -101,10 +104,10 @@ def signatures_of_run(outcome: RunOutcome, log: str) -> tuple[Signature, ...]:
 
 
 def _plain(text: str) -> str:
-    """Return a log without what colours it and without the middle of a long one."""
+    """Return a log without what colours it, without uv's margin, and without the middle of a long one."""
     if len(text) > 2 * _PART:
         text = f"{text[:_PART]}\n{text[-_PART:]}"
-    return _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _MARGIN.sub("", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def _of_text(text: str) -> list[_Found]:
@@ -157,7 +160,7 @@ def _split(kind: Kind, subject: str) -> Iterable[_Found]:
         for name in subject.split(","):
             if name.strip():
                 yield kind, name.strip()
-    elif subject != "?:":
+    elif kind is not Kind.MISSING_ATTRIBUTE or subject.partition(":")[0] not in _BUILTIN:
         yield kind, subject
 
 
@@ -166,8 +169,10 @@ def _ranked(counted: Counter[_Found]) -> tuple[Signature, ...]:
     steady: Counter[_Found] = Counter()
     for (kind, subject), count in counted.items():
         steady[(kind, _steady(subject))] += count
-    known = {subject.rpartition(":")[2] for kind, subject in steady if ":" in subject and not subject.startswith("?")}
-    named = {one: count for one, count in steady.items() if not (one[1].startswith("?:") and one[1][2:] in known)}
+    known = {subject.rpartition(":")[2] for _, subject in steady if ":" in subject and "?:" not in subject}
+    named = {
+        one: count for one, count in steady.items() if "?:" not in one[1] or one[1].rpartition(":")[2] not in known
+    }
     order = sorted(named, key=lambda one: (-named[one], RANK[one[0]], one[1]))
     return tuple(Signature(kind=kind.value, subject=subject) for kind, subject in order[:MOST])
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from installers.interface import Rung
+from installers.rungs.ci import ci
 from installers.rungs.declared import declared
 from installers.rungs.memory import memory
+from installers.rungs.repair import repair
 
-RUNGS: dict[str, Rung] = {"declared": declared, "memory": memory}
+RUNGS: dict[str, Rung] = {"declared": declared, "ci": ci, "memory": memory, "repair": repair}

@@ -258,6 +258,7 @@ class Measure(_Section):
     test: Limits
     archive: ArchiveLimits
     crawl: Crawl
+    pythons: tuple[str, ...] = ()
     cutoff: Cutoff
     ladder: Ladder
     recheck_after_hours: float

@@ -17,7 +17,7 @@ import docker
 from installers.attempt import ATTEMPT
 from installers.interface import Memory
 from installers.memory import lesson_of, memory_of
-from installers.pythons import load_pythons
+from installers.pythons import chosen_among
 from installers.workshop import Room, Workshop
 from miner.core.blobs import BlobStore
 from miner.core.errors import InfrastructureFault, Interrupted
@@ -62,7 +62,7 @@ class Context:
         self.ended = "done"
         self.ledger = Ledger(settings.paths.ledger)
         self.blobs = BlobStore(settings.paths.blobs)
-        self.reader = Reader(self.blobs, load_pythons())
+        self.reader = Reader(self.blobs, chosen_among(settings))
         self.owner = janitor.owner_of(self.ledger.id, settings.paths.work)
         self._scratch = settings.paths.work / "scratch" / self.ledger.id
         self._index = IndexClient(settings.index, settings.paths.work / "downloads", stopped=self.stop)

@@ -73,7 +73,7 @@ _STARTERS = frozenset({"tox", "nox", "make", "gmake", "detox"})
 _MODULES = {"pip": "pip", "nose": "nosetests", "twisted.trial": "trial", "zope.testrunner": "zope-testrunner"}
 _NO_RUN = frozenset({"--version", "--help", "-h", "--collect-only", "--co", "--fixtures", "--markers"})
 _PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?t?)?(?:\.exe)?\Z|py\Z")
-_PYTHON_VARIABLE = re.compile(r"\$\{?\w*PY(?:THON|BIN)?\w*\}?\Z|\$\((?:which|command -v) python3?\)\Z")
+_VARIABLE = re.compile(r"\$\{?\w*(?:PY(?:THON|BIN)?|PIP)\w*\}?\Z|\$\((?:which|command -v) (?:python|pip)3?\)\Z")
 _PYTHON_VALUED = frozenset({"-W", "-X", "-m", "-c", "-Q"})
 _COVERAGE_VALUED = frozenset(
     {"--source", "--omit", "--include", "--rcfile", "--concurrency", "--context", "-m", "--data-file"}
@@ -123,8 +123,8 @@ def _assignments(words: tuple[Word, ...], variables: dict[str, str | None]) -> t
 
 
 def _name(word: Word) -> str:
-    if not word.known and _PYTHON_VARIABLE.match(word.text):
-        return "python"
+    if not word.known and (match := _VARIABLE.match(word.text)):
+        return "pip" if "PIP" in match[0].upper() else "python"
     name = posixpath.basename(word.text)
     return "python" if _PYTHON.match(name) else re.sub(r"\A(pip)(?:\d(?:\.\d+)?)?\Z", r"\1", name)
 

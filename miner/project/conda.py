@@ -46,7 +46,7 @@ def read_conda(files: Mapping[str, bytes], path: str) -> Declarations:
     specs = [entry for entry in listed if isinstance(entry, str)]
     requirements = [*_requirements(specs, path, notes), *_pip(files, listed, path, notes)]
     group = Group(
-        name=posixpath.basename(path).rpartition(".")[0],
+        name=posixpath.splitext(path)[0],
         kind=GroupKind.CONDA,
         requirements=tuple(requirements),
         system_packages=tuple(dict.fromkeys(package for spec in specs for package in SYSTEM.get(_name(spec), ()))),

@@ -25,6 +25,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "lz4-python": "lz4",
     "protobuf-python": "protobuf",
     "pytables": "tables",  # named after the project, on the index after the module
+    "iris": "scitools-iris",  # another project has the plain name on the index
     "pyqt": "PyQt5",  # conda-forge's pyqt is version 5
     "pyqt5": "PyQt5",
     "pyqt6": "PyQt6",

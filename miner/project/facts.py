@@ -37,6 +37,7 @@ __all__ = ["is_declaration", "project_folder", "read_project"]
 
 _NEAREST = 2  # folders between a project and its conda files
 _MOST_CONDA = 20
+_ASIDE = frozenset({"docs", "doc", ".binder", "binder"})
 _VERSION_TOOLS = (
     "setuptools-scm",
     "hatch-vcs",
@@ -157,7 +158,7 @@ def _conda_files(files: Mapping[str, bytes], folder: str) -> list[str]:
     """Return the conda files of a project's folder and of those right below it, the nearest first."""
     prefix = f"{folder}/" if folder else ""
     inner = {path: path.removeprefix(prefix) for path in files if path.startswith(prefix) and is_conda(path)}
-    near = [path for path, name in inner.items() if name.count("/") <= _NEAREST]
+    near = [path for path, name in inner.items() if name.count("/") <= _NEAREST and not _ASIDE & {*name.split("/")}]
     return sorted(near, key=lambda path: (inner[path].count("/"), path))[:_MOST_CONDA]
 
 

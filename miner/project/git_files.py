@@ -5,9 +5,12 @@ Formats: https://git-scm.com/docs/gitmodules, https://git-scm.com/docs/gitattrib
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from miner.project.text import decode, read_ini
+
+_LINE = re.compile(r'(?!#)(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>\S+))\s(?P<attributes>.*)')
 
 
 def read_submodules(files: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -28,5 +31,6 @@ def _unindented(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
 def read_lfs(files: Mapping[str, bytes]) -> tuple[str, ...]:
     """Return the patterns of `.gitattributes` whose files git LFS keeps, in order."""
     text = decode(files.get(".gitattributes", b""), ".gitattributes", []) or ""
-    found = (line.split() for line in text.splitlines() if not line.lstrip().startswith("#"))
-    return tuple(dict.fromkeys(words[0].strip('"') for words in found if "filter=lfs" in words[1:]))
+    found = (_LINE.match(line.strip()) for line in text.splitlines())
+    kept = [line for line in found if line and "filter=lfs" in line["attributes"].split()]
+    return tuple(dict.fromkeys(line["quoted"] or line["plain"] for line in kept))

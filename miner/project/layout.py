@@ -55,7 +55,8 @@ def find_layout(
             return Layout(top_level=named)
         if everything := tuple(dict.fromkeys((*named, *_all(root, tree)))):
             return Layout(top_level=everything, root=root)
-    return Layout()
+    namespace = any(path.startswith("src/") and path.endswith(".py") for path in tree)
+    return Layout(root="src" if namespace else "")
 
 
 def _is_renamed(package: str, place: str) -> bool:

@@ -104,7 +104,6 @@ class Declarations(Record):
         build_constraints: bounds on versions of what is used to build.
         local: name of a distribution -> folder of the repository where it lies.
         pythons: versions of Python that are named beside `requires_python`.
-        incomplete: the run-time dependencies are computed in a way that is not read.
         requires_python: PEP 440 specifiers; alternatives are parted by " || ".
         modules: importable modules or packages that are installed, dotted.
         roots: folders that hold them, "" for the project's folder.
@@ -135,7 +134,6 @@ class Declarations(Record):
     pythons: tuple[PythonHint, ...] = ()
     traps: Traps = Traps()
     native: Native = Native()
-    incomplete: bool = False
     unreadable: str | None = None
     notes: tuple[str, ...] = ()
 

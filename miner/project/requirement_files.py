@@ -1,4 +1,7 @@
-"""Which requirements files of a project are for its tests, which for development, and which for running it."""
+"""Which requirements files of a project are for its tests, for development, for running it, or for something else.
+
+Those for something else matter only where they lie beside the tests that are going to run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from miner.project.declaration_files import is_requirements
 from miner.project.model import Group, GroupKind
 from miner.project.requirements import read_requirements_file
 
-TESTS, DEV, RUN = "tests", "dev", "run"
+TESTS, DEV, RUN, OTHER = "tests", "dev", "run", "other"
 
 _SUFFIX = r"\.(?:txt|in|pip)\Z"
 _TEST_WORD = r"(?:tests?|testing|pytest|unit(?:[-_]?tests?)?)"
@@ -29,12 +32,13 @@ _FILES = {
         re.I,
     ),
     RUN: re.compile(rf"(?:{_LIST_WORD}|(?:requirements?|reqs)/(?:{_RUN_WORD}|{_LIST_WORD})){_SUFFIX}", re.I),
+    OTHER: re.compile(rf"(?:.*/)?{_LIST_WORD}(?:[-_.][^/]*)?{_SUFFIX}", re.I),
 }
 _NEAREST = 2  # folders between a project and its requirements files
 
 
 def requirement_files(files: Mapping[str, bytes], folder: str) -> tuple[Group, ...]:
-    """Return one group for each requirements file, called "tests", "dev" or "run" by its name or folder."""
+    """Return one group for each requirements file, called "tests", "dev", "run" or "other" by its path."""
     return tuple(_group(files, name, path) for name, path in _named(files, folder) if not _has_source(files, path))
 
 

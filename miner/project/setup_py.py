@@ -36,7 +36,6 @@ def read_setup_py(files: Mapping[str, bytes], path: str) -> Declarations:
             source=path,
             version_tools=values.version_tools,
             traps=_traps(module, {}),
-            incomplete=True,
             notes=tuple(notes),
         )
     return _declarations(values, path, notes).model_copy(update={"traps": _traps(module, values.arguments)})
@@ -70,7 +69,6 @@ def _declarations(values: Walk, path: str, notes: list[str]) -> Declarations:
         modules=tuple(name.replace("/", ".") for name in (*_names(packages), *_names(arguments.get("py_modules")))),
         roots=tuple(_folder(item) for item in roots),
         package_dirs=tuple((name, _folder(item)) for name, item in folders.items() if name),
-        incomplete=runtime is None and not values.unread.isdisjoint({"install_requires", ""}),
         notes=tuple(notes),
     )
 

@@ -29,6 +29,7 @@ from miner.project.text import decode
 
 _MAX_DEPTH = 60
 _VARIABLES = ("os.environ", "environ")
+_COMMANDS_OF_BUILDS = ("bdist_wheel", "egg_info", "dist_info", "editable_wheel", "develop", "install", "build", "sdist")
 _Sub = Callable[[ast.expr], Any]
 
 
@@ -95,6 +96,11 @@ class Evaluator:
                 self._notes.append(f"{self._path}: line {node.lineno}: an entry of a dict is computed and not read")
         return found
 
+    def _keywords(self, call: ast.Call, sub: _Sub) -> dict[str, Any]:
+        """Return what `dict(a=1, **other)` makes."""
+        keys: list[ast.expr | None] = [ast.Constant(word.arg) if word.arg else None for word in call.keywords]
+        return self._dict(keys, [word.value for word in call.keywords], sub)
+
     def _call(self, call: ast.Call, sub: _Sub) -> Any:
         name = dotted(call.func)
         last = name.split(".")[-1]
@@ -104,7 +110,7 @@ class Evaluator:
             value = sub(call.args[0])
             return value if isinstance(value, Lines) else items(value)
         if name == "dict" and not call.args:
-            return {keyword.arg: sub(keyword.value) for keyword in call.keywords if keyword.arg}
+            return self._keywords(call, sub)
         if last in ("dirname", "abspath", "realpath") or name in ("Path", "pathlib.Path"):
             return self._path_call(last, text(sub(call.args[0])) if call.args else "")
         if last == "join" and (name.endswith("path.join") or name == "join"):
@@ -170,7 +176,7 @@ def _operation(node: ast.expr, sub: _Sub) -> Any:
             return join([sub(item.value if isinstance(item, ast.FormattedValue) else item) for item in values])
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
             return compare(COMPARISONS[type(op)], sub(left), sub(right))
-        case ast.Compare(ops=[ast.In() | ast.NotIn() as op], comparators=[right]) if dotted(right) in _VARIABLES:
+        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[right]) if _is_absent(left, right):
             return isinstance(op, ast.NotIn)
         case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
             return (sub(left) is None) == isinstance(op, ast.Is)
@@ -181,6 +187,13 @@ def _operation(node: ast.expr, sub: _Sub) -> Any:
         case ast.Subscript(value=owner, slice=key):
             return _subscript(sub(owner), key, sub)
     raise Unknown
+
+
+def _is_absent(left: ast.expr, right: ast.expr) -> bool:
+    """Whether something is asked for that no build of ours has: a variable, or a command such as `test` or `upload`."""
+    if dotted(right) == "sys.argv":
+        return isinstance(left, ast.Constant) and left.value not in _COMMANDS_OF_BUILDS
+    return dotted(right) in _VARIABLES
 
 
 def _either(values: list[ast.expr], sub: _Sub) -> Any:

@@ -31,13 +31,11 @@ class Walk:
         arguments: keyword -> value of the call of `setup()`; what is not understood is left out and noted. None
             where there is no call.
         version_tools: distributions that take the version from the version control system, as far as seen here.
-        unread: keywords of `setup()` whose values are computed; "" for a mapping of arguments.
     """
 
     def __init__(self, module: ast.Module, files: Mapping[str, bytes], path: str, notes: list[str]) -> None:
         self.arguments: dict[str, Any] | None = None
         self.version_tools: tuple[str, ...] = ()
-        self.unread: set[str] = set()
         self._path, self._notes = path, notes
         self._evaluator = Evaluator(files, path, notes)
         self._run(module.body)
@@ -60,7 +58,7 @@ class Walk:
                 self._bind(target, value)
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
                 self._extend(name, value)
-            case ast.Expr(value=ast.Call() as call):
+            case ast.Expr(value=ast.Call() as call) | ast.Return(value=ast.Call() as call):
                 self._call(call)
             case ast.With(items=managers, body=body):
                 for manager in managers:
@@ -146,7 +144,6 @@ class Walk:
             try:
                 value = self._evaluator.value(keyword.value)
             except Unknown:
-                self.unread.add(keyword.arg or "")
                 if keyword.arg is None or keyword.arg in _OF_INTEREST:
                     self._note(keyword.value, f"{keyword.arg or 'a mapping of arguments'} is computed and not read")
                 continue

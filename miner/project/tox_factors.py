@@ -17,9 +17,9 @@ _MOST = 300
 
 # Factors of environments that are no ordinary run of the tests: later selection takes another one if it can.
 _UNUSUAL = re.compile(
-    r"(?:.*(?:dev|main|master|latest|nightly|head|pre|alpha|beta|rc|tip|trunk|upstream)"
+    r"(?:.*(?:dev|devel|main|master|latest|nightly|head|pre|alpha|beta|rc|tip|trunk|upstream)"
     r"|(?:low|old|min).*|.*(?:minimal|lowest|oldest|downstream|nodeps|pure)"
-    r"|cov.*|.*cover.*|flake8|lint.*|mypy|typ.*|docs?|pep8|style|black|isort|bench.*|profile|qa|build|package|release"
+    r"|cov.*|.*cover.*|flake8|lint.*|mypy|typ.*|docs?|pep8|style|black|isort|bench.*|profile|qa|build|package"
     r"|pypy.*|jython.*|graalpy.*|win.*|mac.*|darwin)",
     re.I,
 )

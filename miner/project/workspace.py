@@ -125,7 +125,8 @@ def _name(files: Mapping[str, bytes], folder: str) -> str | None:
 
 def _is_plausible(folder: str) -> bool:
     parts = folder.split("/") if folder else []
-    return len(parts) <= _DEEPEST and _ASIDE.isdisjoint(parts) and not _ODD.search(folder) and folder.isprintable()
+    odd = _ODD.search(folder) or not folder.isprintable() or not {"", ".", ".."}.isdisjoint(parts)
+    return len(parts) <= _DEEPEST and _ASIDE.isdisjoint(parts) and not odd
 
 
 def _owner(path: str, members: Iterable[str]) -> str | None:

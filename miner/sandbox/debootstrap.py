@@ -85,8 +85,9 @@ def _mmdebstrap(out: Path, arguments: Sequence[str], suite: str, epoch: int) -> 
     tool = shutil.which("mmdebstrap")
     if tool is None:
         raise MachineError(
-            "making a layer of Debian packages needs mmdebstrap, which is not here",
-            next_step="run `make docker` (as root on Debian or Ubuntu), or set docker.base_image to an image by digest",
+            "the base image and layers of Debian packages are made with mmdebstrap, which is not here",
+            next_step="run `make docker` (as root on Debian or Ubuntu), or set docker.base_image to an image by digest "
+            "that holds what is needed",
         )
     command = [tool, "--format=tar", '--aptopt=Acquire::Retries "3"', *arguments, suite, "-"]
     env = {name: value for name in _KEPT_VARIABLES if (value := os.environ.get(name))}

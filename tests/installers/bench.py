@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from installers.environment import EnvironmentRequest, build_environment
+from installers.attempt import InstallCase
+from installers.environment import environment, environment_request, layer_of
+from installers.ground import Ground
 from installers.health import TestSide
-from installers.ladder import InstallCase
-from installers.lock import LockRequest, resolve
-from installers.project_install import ProjectRequest
-from installers.rebuild import PIP, PIP_UNTIL
+from installers.interface import Tree
+from installers.lock import LockRequest
+from installers.project_install import ProjectRequest, project_request
+from installers.pythons import Python
+from installers.steps import common
+from installers.venv_layer import VenvRequest, make_venv
 from installers.workshop import Workshop, uv_version
 from miner.core.memo import Memo, utc_now
-from miner.core.records import BuildMode, Fact, Layer, Recipe
+from miner.core.records import BuildMode, Fact, Layer, Observation, Recipe
 from miner.core.settings import Limits, Settings
 from miner.crawlers.archive import Entry
 from miner.crawlers.git_image import pack_single_commit
@@ -36,7 +40,13 @@ def small(settings: Settings, **limits: float) -> Settings:
 
 PYTHON = "/usr/bin/python3.11"
 CUTOFF = datetime(2023, 4, 19, tzinfo=UTC)
-PIP_EXEMPT = {"pip": datetime.fromisoformat(PIP_UNTIL)}
+OWN_PYTHON = Python(version="3.11", executable=PYTHON, released=date(2022, 10, 24), end_of_life=date(2027, 10, 31))
+
+
+def ground_of(workshop: Workshop) -> Ground:
+    """Return the base image with its own Python as a ground: nothing on it."""
+    return Ground(task=workshop.base, build=workshop.base, python=OWN_PYTHON, facts=())
+
 
 BACKEND = '''
 """A build back end (PEP 517) that needs nothing but the standard library."""
@@ -134,59 +144,41 @@ def case_of(
     repo = repo_of(files, folder)
     return InstallCase(
         instance_id="pypi__demo-1.1",
+        repository="demo",
         recipe=recipe_of(**recipe),
         created_at=datetime(2023, 4, 18, tzinfo=UTC),
         pack=partial(repo.pack),
         tree=repo.tree,
+        files=Tree({path: text.encode() for path, text in files.items()}, tuple(files)),
         side=TestSide(tuple(tests), new_file_patch(tests), gold),
     )
 
 
 def lock_request(workshop: Workshop, *requirements: str, **changes) -> LockRequest:
-    plain = LockRequest(
-        purpose="run",
-        requirements=requirements,
-        executable=PYTHON,
-        cutoff=CUTOFF,
-        base=workshop.base.digest,
-        uv=uv_version(),
-    )
+    shared = common(workshop, ground_of(workshop), CUTOFF, {})
+    return LockRequest(purpose="run", requirements=requirements, **shared).model_copy(update=changes)
+
+
+def venv_request(workshop: Workshop, lock: str, **changes) -> VenvRequest:
+    plain = VenvRequest(lock=lock, executable=PYTHON, base=workshop.base.digest, uv=uv_version())
     return plain.model_copy(update=changes)
-
-
-def environment_request(workshop: Workshop, lock: str) -> EnvironmentRequest:
-    return EnvironmentRequest(
-        lock=lock, executable=PYTHON, cutoff=CUTOFF, exempt={}, base=workshop.base.digest, uv=uv_version()
-    )
 
 
 def empty_environment(workshop: Workshop) -> Layer:
     """Return the layer of an environment that holds nothing but an interpreter."""
-    seen = build_environment(workshop, environment_request(workshop, workshop.blobs.put(b"")))
+    seen = make_venv(workshop, workshop.base, venv_request(workshop, workshop.blobs.put(b"")))
     assert seen.outcome == "ok", seen.payload
-    return Layer.model_validate(seen.payload["layer"])
+    return layer_of(seen)
 
 
-def build_lock(workshop: Workshop, mode: BuildMode) -> str:
-    """Return the lock of a project without build requirements: empty, or pip, which comes from the index."""
-    if mode is not BuildMode.NORMAL:
-        return workshop.blobs.put(b"")
-    seen = resolve(workshop, lock_request(workshop, PIP, purpose="build", exempt=PIP_EXEMPT))
-    assert seen.outcome == "ok", seen.payload
-    return seen.blobs["lock"]
+def environment_of_lock(workshop: Workshop, memo: Memo, plan: LockRequest, locked: Fact) -> list[Fact]:
+    """Return the facts that lead to the layer of a lock on the base image."""
+    return environment(workshop, memo, ground_of(workshop), environment_request(plan, locked))
 
 
-def project_request(workshop: Workshop, environment: Layer, repo: Repo, mode: BuildMode) -> ProjectRequest:
-    return ProjectRequest(
-        mode=mode,
-        environment=environment,
-        tree=repo.tree,
-        project_dir="",
-        build_env={},
-        build_lock=build_lock(workshop, mode),
-        executable=PYTHON,
-        cutoff=CUTOFF,
-        exempt=PIP_EXEMPT if mode is BuildMode.NORMAL else {},
-        base=workshop.base.digest,
-        uv=uv_version(),
-    )
+def request_of(workshop: Workshop, environment: Layer, tree: str, mode: BuildMode, **recipe) -> ProjectRequest:
+    """Return the request for a project of this recipe."""
+    plan = lock_request(workshop)
+    made = recipe_of(**{"modes": (mode,), **recipe})
+    built = Observation(payload={"layer": environment.model_dump()})
+    return project_request(plan, made, mode, built=built, tree=tree)

@@ -6,13 +6,13 @@ import json
 
 import docker
 import pytest
-from bench import PROJECT, Known, case_of, environment_request, lock_request
+from bench import PROJECT, Known, case_of, environment_of_lock, ground_of, lock_request, venv_request
 from docker.errors import ImageNotFound
 
-from installers.environment import build_environment
-from installers.image import ensure_image, ensure_layers, image_config, remove_image, tag_of
+from installers.image import ensure_image, ensure_layers, image_config, notes_of, remove_image, tag_of
 from installers.ladder import install
-from installers.lock import resolve
+from installers.lock import lock, resolve
+from installers.venv_layer import Wheel, make_venv, path_of, with_wheels
 from installers.workshop import Workshop
 from miner.core.errors import InfrastructureFault
 from miner.core.records import Environment, Layer
@@ -37,8 +37,12 @@ BASE = BaseImage(
 LAYER = Layer(diff_id="sha256:" + "1" * 64, size=1)
 
 
+def config(*layers: Layer, **more) -> ImageConfig:
+    return image_config(BASE, layers, ["note"] * len(layers), **more)
+
+
 def test_configuration_of_an_image() -> None:
-    run = json.loads(image_config(BASE, [LAYER]).json_bytes())
+    run = json.loads(config(LAYER).json_bytes())
     assert run["config"] == {
         "Cmd": ["/bin/bash"],
         "Env": ["PATH=/opt/env/bin:/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"],
@@ -51,10 +55,34 @@ def test_configuration_of_an_image() -> None:
     assert "Entrypoint" not in run["config"]
 
 
+def test_variables_of_a_recipe_win_over_those_of_the_base_but_for_the_path() -> None:
+    env = {"PATH": "/evil", "LANG": "de_DE.UTF-8", "B": "2", "A": "1=1"}
+    assert json.loads(config(LAYER, env=env).json_bytes())["config"]["Env"] == [
+        "PATH=/opt/env/bin:/usr/local/bin:/usr/bin:/bin",
+        "A=1=1",
+        "B=2",
+        "LANG=de_DE.UTF-8",
+    ]
+
+
+def test_history_of_an_image_says_what_each_layer_is() -> None:
+    assert notes_of([LAYER] * 3, has_build=False) == ("environment", "tree", "project")
+    assert notes_of([LAYER] * 6, has_build=True) == ("ground", "ground", "environment", "build", "tree", "project")
+
+
 def test_same_layers_have_one_id_and_other_layers_another() -> None:
     other = LAYER.model_copy(update={"diff_id": "sha256:" + "2" * 64})
-    assert image_config(BASE, [LAYER]).image_id == image_config(BASE, [LAYER]).image_id
-    assert image_config(BASE, [LAYER, other]).image_id != image_config(BASE, [other, LAYER]).image_id
+    assert config(LAYER).image_id == config(LAYER).image_id
+    assert config(LAYER, other).image_id != config(other, LAYER).image_id
+
+
+def test_wheel_that_was_built_here_takes_the_place_of_its_package_in_the_lock() -> None:
+    lock_text = "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:ab\nb_c==2 \\\n    --hash=sha256:bb\nd==3 --hash=sha256:dd\n"
+    wheel = Wheel(name="b-c", filename="b_c-2-py3-none-any.whl", sha256="ee")
+    assert with_wheels(lock_text, [wheel]) == (
+        "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:ab\nd==3 --hash=sha256:dd\n"
+        f"b-c @ file://{path_of(wheel)} --hash=sha256:ee\n"
+    )
 
 
 def test_tag_has_no_capitals() -> None:
@@ -63,21 +91,33 @@ def test_tag_has_no_capitals() -> None:
 
 @pytest.mark.docker
 @pytest.mark.index
-def test_two_builds_of_one_lock_have_one_digest_whatever_the_cache_holds(workshop: Workshop) -> None:
-    locked = resolve(workshop, lock_request(workshop, "pytest", "pytest-cov", "docopt"))
-    request = environment_request(workshop, locked.blobs["lock"])
-    shared = build_environment(workshop, request)
-    private = build_environment(workshop, request, wheels_first=False)
-    assert (shared.outcome, private.outcome) == ("ok", "ok")
-    assert shared.blobs == private.blobs
-    assert shared.payload["layer"]["size"] > 1_000_000
+def test_two_builds_of_one_lock_have_one_digest(workshop: Workshop) -> None:
+    plan = lock_request(workshop, "pytest", "pytest-cov", "docopt")
+    locked = lock(workshop, Known().memo(), ground_of(workshop), plan, name="", version=None)[-1]
+    trails = [environment_of_lock(workshop, Known().memo(), plan, locked) for _ in range(2)]
+    assert [fact.key.kind for fact in trails[0]] == ["install.lock", "install.env", "install.wheel", "install.env"]
+    assert all(fact.ok for fact in trails[0])
+    assert [fact.blobs for fact in trails[0]] == [fact.blobs for fact in trails[1]]
+    assert trails[0][-1].payload["layer"]["size"] > 1_000_000
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_wheel_is_built_once_for_all_environments_and_days(workshop: Workshop) -> None:
+    known = Known()
+    for requirements in (("docopt",), ("docopt", "iniconfig")):
+        plan = lock_request(workshop, *requirements)
+        locked = lock(workshop, known.memo(), ground_of(workshop), plan, name="", version=None)[-1]
+        assert environment_of_lock(workshop, known.memo(), plan, locked)[-1].ok
+    kinds = [fact.key.kind for fact in known.facts]
+    assert (kinds.count("install.wheel"), kinds.count("install.env")) == (1, 3)  # one for the build, two to compare
 
 
 @pytest.mark.docker
 @pytest.mark.index
 def test_lock_with_a_wrong_hash_is_not_installed(workshop: Workshop) -> None:
     text = "iniconfig==2.0.0 --hash=sha256:" + "0" * 64 + "\n"
-    seen = build_environment(workshop, environment_request(workshop, workshop.blobs.put(text.encode())))
+    seen = make_venv(workshop, workshop.base, venv_request(workshop, workshop.blobs.put(text.encode())))
     assert (seen.outcome, seen.network) == ("build-failed", True)
     assert "hash" in seen.payload["detail"].lower()
 
@@ -120,11 +160,11 @@ def test_image_holds_the_repository_at_its_commit_and_nothing_of_the_sandbox(
         assert said("git status --porcelain") == ""
         assert said("git status --porcelain", user="0:0") == ""
         assert said("git log --all --reflog --format=%s") == "Base\n"
-        assert said("git remote; git stash list; git tag") == ""
+        assert said("git remote; git stash list; git tag") == "", "the recipe knows no version"
         assert said("id -u; command -v python") == "1000\n/opt/env/bin/python\n"
         assert said("for tool in git patch ps kill tail bash; do command -v $tool || exit 1; done")
         assert said("env | grep -i -E 'proxy|cert|index|bundle|uv_' || true") == ""
-        assert said("ls /opt") == "build\nenv\n"
+        assert said("ls /opt") == "env\n"
         assert said("cat /etc/pip.conf /etc/uv/uv.toml ~/.config/uv/uv.toml 2>/dev/null || true") == ""
         assert said("find /testbed /opt/env -not -user 1000 | head -3") == ""
         assert said("python -c 'import demo; print(demo.answer)'") == "41\n"
@@ -134,4 +174,4 @@ def test_image_holds_the_repository_at_its_commit_and_nothing_of_the_sandbox(
 def test_lost_layer_is_a_fault_that_names_it(workshop: Workshop) -> None:
     lost = Layer(diff_id="sha256:" + "f" * 64, size=10)
     with pytest.raises(InfrastructureFault, match="f" * 64):
-        ensure_layers(workshop, "test-lost", [lost])
+        ensure_layers(workshop, "test-lost", [lost], ["environment"])

@@ -96,6 +96,7 @@ def test_stop_among_the_tests_is_no_broken_collection() -> None:
         ("E   pkg_resources.DistributionNotFound: The 'x' distribution was not found", True),
         ("E   importlib.metadata.PackageNotFoundError: No package metadata was found for x", True),
         ("tests/conftest.py:1: in <module>\n    import x\nE   ImportError: libGL.so.1: cannot open", True),
+        ("E   _pytest.config.ConftestImportFailure: (local('/testbed/tests/conftest.py'), (<class 'x'>,))", True),
         (SYNTAX, False),
         ("E   AttributeError: module 'numpy' has no attribute 'float'", False),
         ("E   AssertionError: ImportError was not raised", False),

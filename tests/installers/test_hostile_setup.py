@@ -6,10 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench import BACKEND, EDITABLE, NORMAL_ONLY, PROJECT, Repo, empty_environment, project_request, repo_of, small
+from bench import (
+    BACKEND,
+    EDITABLE,
+    NORMAL_ONLY,
+    PROJECT,
+    Repo,
+    empty_environment,
+    ground_of,
+    repo_of,
+    request_of,
+    small,
+)
 
-from installers.environment import layer_of
-from installers.image import ensure_layers
+from installers.image import ensure_layers, notes_of
 from installers.layer import unpacked
 from installers.project_install import project
 from installers.workshop import Workshop
@@ -17,7 +27,7 @@ from miner.core.memo import Memo
 from miner.core.records import BuildMode, Fact, Layer
 from miner.sandbox.image_archive import TarEntry, read_tar
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.index]  # pip, which installs offline, comes from the index
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +40,8 @@ def install(workshop: Workshop, environment: Layer, tmp_path: Path):
     """Install a project whose build back end runs a piece of code first."""
 
     def install(code: str, *, mode: BuildMode = BuildMode.EDITABLE, **limits: float) -> Fact:
-        backend = BACKEND + (EDITABLE if mode is BuildMode.EDITABLE else "") + _before_each_build(code)
-        files = {**(PROJECT if mode is BuildMode.EDITABLE else NORMAL_ONLY), "backend.py": backend}
+        backend = BACKEND + ("" if mode is BuildMode.NORMAL else EDITABLE) + _before_each_build(code)
+        files = {**(NORMAL_ONLY if mode is BuildMode.NORMAL else PROJECT), "backend.py": backend}
         bench = replace(workshop, settings=small(workshop.settings, **limits))
         return _project(bench, environment, repo_of(files, tmp_path), mode)
 
@@ -45,12 +55,22 @@ def _before_each_build(code: str) -> str:
 
 def _project(workshop: Workshop, environment: Layer, repo: Repo, mode: BuildMode) -> Fact:
     memo = Memo(lambda _key: [], lambda _fact: None)
-    request = project_request(workshop, environment, repo, mode)
-    return project(workshop, memo, "pypi__demo-1.1", request, repo.pack)
+    request = request_of(workshop, environment, repo.tree, mode, backend_path=(".",))
+    return project(workshop, memo, ground_of(workshop), "pypi__demo-1.1", request, repo.pack)[-1]
+
+
+def own_layers(environment: Layer, fact: Fact) -> list[Layer]:
+    return [environment, *(Layer.model_validate(layer) for layer in fact.payload["layers"])]
+
+
+def image_of(workshop: Workshop, name: str, environment: Layer, fact: Fact) -> str:
+    layers = own_layers(environment, fact)
+    return ensure_layers(workshop, name, layers, notes_of(layers, has_build=fact.payload["rebuild_cmd"] is not None))
 
 
 def layer_entries(workshop: Workshop, fact: Fact, folder: Path) -> dict[str, TarEntry]:
-    return {entry.path: entry for entry in read_tar(unpacked(layer_of(fact), workshop.blobs, folder))}
+    layer = Layer.model_validate(fact.payload["layers"][-1])
+    return {entry.path: entry for entry in read_tar(unpacked(layer, workshop.blobs, folder))}
 
 
 def log_of(workshop: Workshop, fact: Fact) -> str:
@@ -70,7 +90,6 @@ def test_endless_sleep_reaches_the_time_limit(install) -> None:
     assert fact.outcome == "build-timeout"
 
 
-@pytest.mark.index
 def test_endless_output_reaches_its_limit_and_the_log_is_bounded(install, workshop: Workshop) -> None:
     fact = install(
         "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n    os.write(2, b'y' * 65536)", mode=BuildMode.NORMAL
@@ -116,7 +135,6 @@ def test_network_by_address_does_not_exist(install, workshop: Workshop) -> None:
     assert "unreachable" in log_of(workshop, fact)
 
 
-@pytest.mark.index
 def test_offline_reinstall_has_no_network_at_all(install, workshop: Workshop) -> None:
     fact = install("import socket\nsocket.create_connection(('127.0.0.1', 3128), timeout=5)", mode=BuildMode.NORMAL)
     assert fact.outcome == "project-install-failed"
@@ -151,22 +169,21 @@ def test_planted_history_and_hooks_and_changed_sources_do_not_reach_the_image(
     assert fact.ok, fact.payload
     assert fact.payload["restored"] == ["src/demo/__init__.py"]
     assert fact.payload["added"] == ["made.txt"]
-    image = ensure_layers(workshop, "test-planted", [environment, layer_of(fact)])
+    image = image_of(workshop, "test-planted", environment, fact)
     with workshop.box(image, network=False) as box:
         script = "git status --short; git log --all --format=%s; ls .git/hooks 2>/dev/null; cat src/demo/__init__.py"
         assert box.run(["sh", "-c", script]).text == "Base\nanswer = 41\n"
 
 
-@pytest.mark.index
 def test_deleted_environment_is_deleted_in_the_image_and_nowhere_else(
     install, workshop: Workshop, environment: Layer
 ) -> None:
     fact = install("import os, shutil\nshutil.rmtree('/opt/env/bin')\nos.mkdir('/opt/env/bin')", mode=BuildMode.NORMAL)
     if fact.ok:
-        image = ensure_layers(workshop, "test-deleted", [environment, layer_of(fact)])
+        image = image_of(workshop, "test-deleted", environment, fact)
         with workshop.box(image, network=False) as box:
             assert box.run(["ls", "/opt/env/bin"]).text == ""
-    with workshop.box(ensure_layers(workshop, "test-env", [environment]), network=False) as box:
+    with workshop.box(ensure_layers(workshop, "test-env", [environment], ["environment"]), network=False) as box:
         assert "python" in box.run(["ls", "/opt/env/bin"]).text
 
 
@@ -205,3 +222,56 @@ def test_special_files_are_left_out(install, workshop: Workshop, tmp_path: Path)
     )
     assert fact.ok, fact.payload
     assert {"testbed/pipe", "opt/env/socket"}.isdisjoint(layer_entries(workshop, fact, tmp_path))
+
+
+@pytest.mark.parametrize("mode", [BuildMode.COMPILED, BuildMode.NORMAL])
+def test_project_that_is_built_again_offline_and_wants_the_network_is_told_apart(install, mode: BuildMode) -> None:
+    fact = install("import urllib.request\nurllib.request.urlopen('https://example.org/', timeout=5)", mode=mode)
+    expected = {BuildMode.COMPILED: "rebuild-needs-network", BuildMode.NORMAL: "project-install-failed"}
+    assert (fact.outcome, fact.payload["wants_network"]) == (expected[mode], True)
+    assert not fact.network, "nothing of it depends on what the index says"
+
+
+def test_compiled_project_builds_in_its_tree_and_plants_nothing_else(
+    install, workshop: Workshop, environment: Layer, tmp_path: Path
+) -> None:
+    fact = install(
+        "import pathlib\npathlib.Path('/testbed/src/demo/_fast.so').write_text('x')\n"
+        "pathlib.Path('/testbed/src/demo/__init__.py').write_text('answer = 0\\n')\n"
+        "pathlib.Path('/opt/build/planted').write_text('x')",
+        mode=BuildMode.COMPILED,
+    )
+    assert fact.ok, fact.payload
+    assert (fact.payload["added"], fact.payload["restored"]) == (["src/demo/_fast.so"], ["src/demo/__init__.py"])
+    assert "opt/build/planted" not in layer_entries(workshop, fact, tmp_path)
+    with workshop.box(image_of(workshop, "test-compiled", environment, fact), network=False) as box:
+        assert box.run(["git", "status", "--short"]).text == ""
+        assert "set -euo pipefail" in box.run(["cat", "/opt/build/reinstall"]).text
+
+
+def test_endless_sleep_of_a_compiled_project_reaches_the_time_limit(install) -> None:
+    assert install("import time\ntime.sleep(10**6)", mode=BuildMode.COMPILED, timeout_s=8.0).outcome == "build-timeout"
+
+
+def test_back_end_that_asks_for_what_is_no_requirement_gets_nothing(install) -> None:
+    code = "print('built')\n\ndef get_requires_for_build_editable(config_settings=None):\n    return ['-r /etc/passwd', 7, 'x @ file:///']"  # noqa: E501
+    fact = install(code)
+    assert fact.ok, fact.payload
+
+
+def test_thousands_of_new_files_are_read_as_one_folder(install, workshop: Workshop, tmp_path: Path) -> None:
+    fact = install(
+        "for n in range(3000):\n    for place in ('/testbed', '/opt/env'):\n"
+        "        open(f'{place}/made-{n}', 'w').close()"
+    )
+    assert fact.ok, fact.payload
+    assert len(fact.payload["added"]) == 3000
+    written = layer_entries(workshop, fact, tmp_path)
+    assert sum(path.startswith("opt/env/made-") for path in written) == 3000
+    assert "opt/env/bin/python" not in written, "what the environment's layer has is not written again"
+
+
+def test_name_that_is_no_utf8_is_kept(install, workshop: Workshop, tmp_path: Path) -> None:
+    fact = install("import os\nos.close(os.open(b'/testbed/\\xff', os.O_CREAT | os.O_WRONLY))")
+    assert fact.ok, fact.payload
+    assert "testbed/\udcff" in layer_entries(workshop, fact, tmp_path)

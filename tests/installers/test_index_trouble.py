@@ -8,11 +8,11 @@ from pathlib import Path
 
 import docker
 import pytest
-from bench import CUTOFF, LIMITS, OWNER, PYTHON
+from bench import LIMITS, OWNER, ground_of, lock_request
 
 from installers.index_trouble import index_trouble, is_refusal
-from installers.lock import LockRequest, resolve
-from installers.workshop import WORK, Room, Workshop, uv_version
+from installers.lock import resolve
+from installers.workshop import WORK, Room, Workshop
 from miner.core.errors import ConfigError, IndexUnreachable, InfrastructureFault
 from miner.core.reasons import Reason
 from miner.core.settings import Index
@@ -131,29 +131,18 @@ def bench(docker_client: docker.DockerClient, workshop: Workshop, index: str, tm
         yield replace(workshop, settings=settings, room=lambda: Room(docker_client, way))
 
 
-def request(workshop: Workshop, requirement: str) -> LockRequest:
-    return LockRequest(
-        purpose="run",
-        requirements=(requirement,),
-        executable=PYTHON,
-        cutoff=CUTOFF,
-        base=workshop.base.digest,
-        uv=uv_version(),
-    )
-
-
 @pytest.mark.docker
 @pytest.mark.parametrize("project", ["refused-401", "refused-403", "refused-407", "offsite"])
 def test_index_that_refuses_a_box_is_a_fault(bench: Workshop, project: str) -> None:
     with pytest.raises(InfrastructureFault, match="refuses") as caught:
-        resolve(bench, request(bench, project))
+        resolve(bench, ground_of(bench), lock_request(bench, project))
     assert caught.value.reason is Reason.INDEX_ERROR
     assert "index.extra_hosts" in caught.value.next_step
 
 
 @pytest.mark.docker
 def test_index_on_a_port_of_its_own_is_reached_and_an_unknown_project_is_a_property(bench: Workshop) -> None:
-    seen = resolve(bench, request(bench, "unknown"))
+    seen = resolve(bench, ground_of(bench), lock_request(bench, "unknown"))
     assert seen.outcome == "lock-failed"
     assert "not found in the package registry" in seen.payload["detail"]
     assert "denied" not in seen.payload
@@ -163,7 +152,7 @@ def test_index_on_a_port_of_its_own_is_reached_and_an_unknown_project_is_a_prope
 def test_index_that_boxes_are_not_let_to_is_a_fault(bench: Workshop) -> None:
     elsewhere = bench.settings.model_copy(update={"index": Index(url="http://devpi.invalid:3141/simple/")})
     with pytest.raises(InfrastructureFault, match=r"devpi\.invalid:3141") as caught:
-        resolve(replace(bench, settings=elsewhere), request(bench, "anything"))
+        resolve(replace(bench, settings=elsewhere), ground_of(bench), lock_request(bench, "anything"))
     assert caught.value.reason is Reason.INDEX_ERROR
     assert not isinstance(caught.value, IndexUnreachable)
 

@@ -162,6 +162,19 @@ def test_good_is_what_collects_and_passes_or_what_nothing_speaks_against() -> No
     assert not is_good(Suite(skipped=3), (), 0.8)
 
 
+def test_time_that_is_over_does_not_send_for_a_better_environment() -> None:
+    cut = Suite(passed=4, failed=("x",), unfinished=("a",) * 9, ended="time")
+    assert cut.share_of_ended == 0.8
+    assert is_good(cut, (), 0.8)
+    assert not is_good(cut.model_copy(update={"ended": "crash"}), (), 0.8)
+    assert not is_good(Suite(unfinished=("a",), ended="time"), (), 0.8)
+
+
+def test_session_that_calls_itself_a_dot_is_the_session() -> None:
+    found = count(run(exit_status=2, collect_errors={".": "E   x"}), (A, B))
+    assert (list(found.uncollected), found.hidden) == ([""], 2)
+
+
 def test_files_with_failures_are_those_that_hold_what_did_not_pass() -> None:
     files = (A, B, "tests/sub/test_c.py", "tests/sub/test_d.py", "test_e.py")
     found = Suite(

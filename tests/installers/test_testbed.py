@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from installers.layer import read
-from installers.testbed import Testbed, merge, pattern
+from installers.testbed import Testbed, merge, pattern, repository_tree, version_tags
 from miner.sandbox.image_archive import TarEntry
 
 
@@ -27,22 +27,47 @@ def exported(*more: TarEntry, without: str = "") -> list[TarEntry]:
     return [item for item in left if item.path != without] + list(more)
 
 
+def left(entries: list[TarEntry]) -> dict[str, TarEntry]:
+    return {entry.path: entry for entry in entries}
+
+
+def merged(repository: list[TarEntry], entries: list[TarEntry]) -> Testbed:
+    return merge(repository_tree(repository), left(entries))
+
+
 def contents(made: Testbed) -> dict[str, bytes]:
     return {entry.path: read(entry) for entry in made.entries if entry.kind == "file"}
 
 
-def test_untouched_tree_is_the_repository() -> None:
-    made = merge(REPOSITORY, exported())
-    assert (made.added, made.restored) == ((), ())
-    assert contents(made)["testbed/src/a.py"] == b"1"
-    assert {entry.path for entry in made.entries if entry.kind == "dir"} >= {"testbed", "testbed/src", "testbed/.git"}
+def test_untouched_tree_adds_nothing_to_the_repository() -> None:
+    assert merged(REPOSITORY, exported()) == Testbed((), (), ())
+
+
+def test_entries_that_were_left_alone_are_not_even_read() -> None:
+    def unreadable():
+        raise AssertionError("read")
+
+    tree = repository_tree([TarEntry("big", "file", content=unreadable, size=1 << 40)])
+    assert merge(tree, dict(tree)).restored == ()
 
 
 def test_changed_and_deleted_tracked_files_are_restored_and_named() -> None:
-    made = merge(REPOSITORY, [*exported(without="testbed/setup.py"), file("testbed/src/a.py", b"evil")])
+    made = merged(REPOSITORY, [*exported(without="testbed/setup.py"), file("testbed/src/a.py", b"evil")])
     assert made.restored == ("setup.py", "src/a.py")
-    assert contents(made)["testbed/setup.py"] == b"1"
-    assert contents(made)["testbed/src/a.py"] == b"1"
+    assert made.entries == ()
+
+
+def test_one_commit_gets_the_tags_of_its_version() -> None:
+    tree = repository_tree([*REPOSITORY, file(".git/refs/heads/main", b"c0ffee\n")], version_tags("1.2"))
+    assert {path: read(entry) for path, entry in tree.items() if "/tags/" in path} == {
+        "testbed/.git/refs/tags/1.2": b"c0ffee\n",
+        "testbed/.git/refs/tags/v1.2": b"c0ffee\n",
+    }
+
+
+@pytest.mark.parametrize("version", [None, "", "1..2", "../x", "1.2.", "a b", "-x", "1:2", "1.2.lock", "1.2/3"])
+def test_text_that_git_takes_for_no_tag_is_none(version: str | None) -> None:
+    assert version_tags(version) == ()
 
 
 def test_added_paths_are_kept_and_ignored_by_their_topmost_name() -> None:
@@ -53,7 +78,7 @@ def test_added_paths_are_kept_and_ignored_by_their_topmost_name() -> None:
         TarEntry("testbed/src/__pycache__", "dir"),
         file("testbed/src/__pycache__/a.pyc", b"x"),
     ]
-    made = merge([*REPOSITORY, file(".git/info/exclude", b"*.log\n")], exported(*more))
+    made = merged([*REPOSITORY, file(".git/info/exclude", b"*.log\n")], exported(*more))
     assert made.added == ("src/_version.py", "src/a.egg-info/")
     assert contents(made)["testbed/.git/info/exclude"] == b"*.log\n/src/_version.py\n/src/a.egg-info/\n"
     assert "testbed/src/a.egg-info/PKG-INFO" in contents(made)
@@ -61,33 +86,31 @@ def test_added_paths_are_kept_and_ignored_by_their_topmost_name() -> None:
 
 
 def test_nothing_in_git_is_taken_from_the_container() -> None:
-    made = merge(
-        REPOSITORY, exported(file("testbed/.git/hooks/post-checkout", b"x"), file("testbed/.git/config", b"x"))
-    )
-    assert [path for path in contents(made) if ".git/" in path] == ["testbed/.git/HEAD", "testbed/.git/info/exclude"]
+    planted = exported(file("testbed/.git/hooks/post-checkout", b"x"), file("testbed/.git/config", b"x"))
+    assert merged(REPOSITORY, planted) == Testbed((), (), ())
 
 
 def test_tracked_name_with_git_in_it_is_no_part_of_git() -> None:
     repository = [*REPOSITORY, file(".gitignore", b"1")]
-    assert merge(repository, [*exported(), file("testbed/.gitignore", b"2")]).restored == (".gitignore",)
+    assert merged(repository, [*exported(), file("testbed/.gitignore", b"2")]).restored == (".gitignore",)
 
 
 def test_folder_in_the_place_of_a_tracked_file_is_left_out() -> None:
     more = [TarEntry("testbed/setup.py", "dir"), file("testbed/setup.py/x", b"x")]
-    made = merge(REPOSITORY, exported(*more, without="testbed/setup.py"))
+    made = merged(REPOSITORY, exported(*more, without="testbed/setup.py"))
     assert "testbed/setup.py/x" not in contents(made)
     assert made.restored == ("setup.py",)
 
 
 def test_link_in_the_place_of_a_tracked_folder_is_the_folder_again() -> None:
-    left = [TarEntry("testbed", "dir"), TarEntry("testbed/src", "symlink", link="/etc"), file("testbed/setup.py", b"1")]
-    made = merge(REPOSITORY, left)
-    assert [entry.kind for entry in made.entries if entry.path == "testbed/src"] == ["dir"]
+    linked = TarEntry("testbed/src", "symlink", link="/etc")
+    made = merged(REPOSITORY, [TarEntry("testbed", "dir"), linked, file("testbed/setup.py", b"1")])
+    assert made.entries == ()
     assert set(made.restored) == {"src", "src/a.py"}
 
 
 def test_added_hard_link_of_a_tracked_file_is_a_file_of_its_own() -> None:
-    made = merge(REPOSITORY, exported(TarEntry("testbed/zz", "hardlink", link="testbed/setup.py")))
+    made = merged(REPOSITORY, exported(TarEntry("testbed/zz", "hardlink", link="testbed/setup.py")))
     assert contents(made)["testbed/zz"] == b"1"
 
 

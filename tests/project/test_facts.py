@@ -53,6 +53,7 @@ def test_requirements_files_of_tests_and_development():
         *(("tests", name) for name in "abcd"),
         *(("dev", name) for name in "efg"),
         ("run", "h"),
+        ("other", "j"),
     }
 
 

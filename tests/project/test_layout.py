@@ -87,3 +87,33 @@ def test_what_is_found_exists_in_the_tree(paths):
     for name in found.top_level:
         path = "/".join(part for part in (found.root, name.replace(".", "/")) if part)
         assert f"{path}.py" in paths or f"{path}/__init__.py" in paths
+
+
+def test_modules_beside_packages_are_no_part_of_the_project():
+    tree = ["thing/__init__.py", "updatedata.py", "setup.py"]
+    assert read_project({"setup.py": b"setup(name='python-other')"}, tree).layout.top_level == ("thing",)
+
+
+def test_a_package_that_lies_in_a_folder_of_another_name_cannot_be_imported_as_it_lies():
+    setup = b"setup(name='demo', packages=['demo'], package_dir={'demo': 'lib'})"
+    assert read_project({"setup.py": setup}, ["lib/__init__.py", "setup.py"]).layout.top_level == ()
+
+
+def test_namespace_package_below_src():
+    found = read_project({"setup.py": b"setup(name='other')"}, ["src/a/b/c/d.py", "setup.py"]).layout
+    assert (found.top_level, found.root) == ((), "src")
+
+
+def layout_of(pyproject, *paths):
+    return read_project({"pyproject.toml": pyproject.encode()}, [*paths, "pyproject.toml"]).layout
+
+
+def test_sources_of_maturin_and_scikit_build():
+    maturin = (
+        "[build-system]\nrequires = ['maturin']\nbuild-backend = 'maturin'\n[project]\nname = 'x'\n[tool.maturin]\n"
+    )
+    found = layout_of(maturin + "python-source = 'py'\nmodule-name = 'thing._native'\n", "py/thing/__init__.py")
+    assert (found.top_level, found.root) == (("thing",), "py")
+    scikit = "[project]\nname = 'x'\n[tool.scikit-build]\nwheel.packages = ['source/thing']\n"
+    found = layout_of(scikit, "source/thing/__init__.py")
+    assert (found.top_level, found.root) == (("thing",), "source")

@@ -254,3 +254,36 @@ def test_any_valid_toml_is_read_without_an_error(tables, tools):
     text += f"tool = {toml(tools)}\n"
     found = read_pyproject({"pyproject.toml": text.encode()}, "pyproject.toml")
     assert found[0].unreadable is None, text
+
+
+def test_bounds_and_workspace_of_uv():
+    found = facts(
+        "[project]\nname = 'x'\n[tool.uv]\nconstraint-dependencies = ['a<2']\noverride-dependencies = ['b==1']\n"
+        "build-constraint-dependencies = ['c<3']\n"
+        "[tool.uv.sources]\ny = { workspace = true }\nz = { path = 'libs/z', editable = true }\n"
+        "w = { git = 'https://w' }\n"
+        "[tool.uv.build-backend]\nmodule-root = 'lib'\nmodule-name = 'x'\n",
+    )
+    assert [item.text for item in found.constraints] == ["a<2"]
+    assert [item.text for item in found.overrides] == ["b==1"]
+    assert [item.text for item in found.build_constraints] == ["c<3"]
+    assert found.local == (("y", ""), ("z", "libs/z"))
+
+
+def test_overrides_of_pdm():
+    found = facts("[tool.pdm.resolution.overrides]\na = '1.2'\nb = '>=2'\n")
+    assert [item.text for item in found.overrides] == ["a==1.2", "b>=2"]
+
+
+def test_environments_of_hatch_inherit():
+    found = facts(
+        "[tool.hatch.envs.default]\ndependencies = ['pytest']\nfeatures = ['all']\n"
+        "[tool.hatch.envs.test]\nextra-dependencies = ['mock']\ndependency-groups = ['g']\n"
+        "[tool.hatch.envs.alone]\ndetached = true\n[tool.hatch.envs.unit]\ntemplate = 'test'\ndependencies = ['nose']\n"
+        "[tool.hatch.envs.loop]\ntemplate = 'loop'\n"
+    )
+    assert group(found, "test") == ["pytest", "mock"]
+    assert group(found, "unit") == ["nose", "mock"]
+    assert group(found, "alone") == []
+    tests = next(one for one in found.groups if one.name == "test")
+    assert (tests.extras, tests.groups) == (("all",), ("g",))

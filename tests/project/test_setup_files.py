@@ -269,3 +269,91 @@ def test_any_mixture_of_idioms_is_read_without_an_error(statements):
 def test_any_bytes_are_read_without_an_error(data):
     read_setup_py({"setup.py": data}, "setup.py")
     read_setup_cfg({"setup.cfg": data}, "setup.cfg")
+
+
+def test_variables_of_the_environment_are_not_set():
+    found = py(
+        """
+        import os
+        if os.environ.get("READTHEDOCS", False) == "True":
+            needs = []
+        else:
+            needs = ["a"]
+        if "NO_B" not in os.environ:
+            needs.append("b")
+        if os.getenv("C") is not None:
+            needs.append("c")
+        setup(install_requires=needs)
+        """
+    )
+    assert texts(found.runtime) == ["a", "b"]
+    assert found.notes == ()
+
+
+def test_commands_that_no_build_gives():
+    found = py(
+        """
+        import sys
+        needs = ["pytest-runner"] if False else []
+        if "test" in sys.argv:
+            extra = ["x"]
+        else:
+            extra = ["y"]
+        setup(install_requires=extra)
+        """
+    )
+    assert texts(found.runtime) == ["y"]
+
+
+def test_conditions_that_one_side_decides():
+    found = py(
+        """
+        import sys
+        needs = []
+        if sys.version_info < (3,) and unknown():
+            needs.append("old")
+        if sys.version_info > (3,) or unknown():
+            needs.append("new")
+        setup(install_requires=needs)
+        """
+    )
+    assert texts(found.runtime) == ["new"]
+    assert found.notes == ()
+
+
+def test_a_dict_call_is_read_as_far_as_it_is_known():
+    found = py("args = dict(name='x', version=compute(), install_requires=['a'], **more())\nsetup(**args)")
+    assert (found.name, texts(found.runtime)) == ("x", ["a"])
+
+
+def test_a_call_of_setup_that_is_returned_by_a_function():
+    assert py("def install():\n    return setup(name='x')\ninstall()\n").name == "x"
+
+
+def test_a_function_that_reads_from_the_folder_of_requirements():
+    found = py("setup(install_requires=reqs('default.txt'))", **{"requirements/default.txt": "a\n"})
+    assert texts(found.runtime) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "trap"),
+    [
+        ("setup(use_2to3=True)", "use_2to3"),
+        ("import pkg_resources\nsetup()", "pkg_resources"),
+        ("def f():\n    from pkg_resources import parse_version\nsetup()", "pkg_resources"),
+        ("setup(namespace_packages=['a'])", "namespace_packages"),
+    ],
+)
+def test_traps_of_setup_py(text, trap):
+    found = py(text).traps
+    assert {name for name, value in found.model_dump().items() if value} == {trap}
+
+
+def test_traps_of_setup_cfg():
+    found = cfg("[options]\nuse_2to3 = true\nnamespace_packages =\n  a\n").traps
+    assert (found.use_2to3, found.namespace_packages) == (True, True)
+    assert not py("setup(use_2to3=False, namespace_packages=[])").traps.use_2to3
+
+
+def test_comments_behind_requirements_of_setup_cfg():
+    assert texts(cfg("[options]\ninstall_requires =\n  a >= 1  # why\n  b\n").runtime) == ["a >= 1", "b"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
 from miner.project.model import GroupKind
-from miner.project.tox_factors import expand_braces, factor_marker
+from miner.project.tox_factors import environments, expand_braces, factor_marker
 from miner.project.tox_ini import read_tox
 from miner.project.tox_toml import read_tox_toml
 
@@ -117,3 +117,82 @@ def test_any_condition_is_expanded_within_bounds(text):
 @given(st.text(alphabet="[]testenv:=deps\n {}-rpy39,!#\t", max_size=160))
 def test_any_text_is_read_without_an_error(text):
     tox("[testenv]\ndeps =\n  " + text)
+
+
+def test_sections_inherit_from_the_general_one():
+    found = tox("[testenv]\ndeps = a\nextras = x\n[testenv:py39]\ncommands = pytest\n[testenv:unit]\ndeps = b\n")
+    assert groups(found) == {"testenv": ["a"], "testenv:py39": ["a"], "testenv:unit": ["b"]}
+    assert [group.extras for group in found.groups] == [("x",)] * 3
+
+
+FACTORS = (
+    "[tox]\nenvlist = py{38,39}-django{32,42}, py39-djangomain, lint\n[testenv]\ndeps =\n    pytest\n"
+    "    django32: Django<4\n    django42: Django>=4.2\n    djangomain: git+https://example.org/django\n"
+)
+
+
+def test_combinations_of_other_factors_are_groups_of_their_own():
+    assert groups(tox(FACTORS)) == {
+        "testenv:py{38,39}-django32": ["pytest", "Django<4"],
+        "testenv:py{38,39}-django42": ["pytest", "Django>=4.2"],
+        "testenv": ["pytest"],
+    }
+
+
+def test_there_are_no_combinations_where_an_ordinary_environment_is_listed():
+    assert list(groups(tox(FACTORS.replace("lint", "py39, lint")))) == ["testenv"]
+
+
+def test_pythons_of_the_environments():
+    assert [(hint.kind, hint.version) for hint in tox(FACTORS).pythons] == [("tox", "3.8"), ("tox", "3.9")]
+    assert [hint.version for hint in tox("[tox]\nenvlist =\n  3.12 # why\n  py3, py27\n").pythons] == ["3.12", "2.7"]
+
+
+def test_constraints_stand_apart():
+    found = tox(
+        "[testenv]\ninstall_command = pip install -c {toxinidir}/more.txt {opts} {packages}\n"
+        "setenv = PIP_CONSTRAINT={toxinidir}/env.txt\n"
+        "deps =\n  a\n  -cbounds.txt\n  -c{env:BOUNDS:https://example.org/bounds.txt}\n  -r req.txt\n",
+        bounds__txt="b<2",
+        more__txt="c<3",
+        env__txt="d<4",
+        req__txt="e\n-c bounds.txt\n",
+    )
+    assert groups(found) == {"testenv": ["a", "e"]}
+    assert [item.text for item in found.groups[0].constraints] == ["b<2", "c<3", "d<4"]
+    assert found.notes == ("tox.ini: testenv: https://example.org/bounds.txt is not in the tree",)
+
+
+def test_dependency_groups_and_extras_of_tox_4():
+    found = tox("[testenv]\ndependency_groups = test, dev\nextras =\n  a\n")
+    assert (found.groups[0].groups, found.groups[0].extras) == (("test", "dev"), ("a",))
+
+
+def test_tox_toml():
+    text = (
+        'env_list = ["3.13", "py312", "lint"]\n[env_run_base]\ndeps = ["pytest>=8", "-r req.txt", "-c bounds.txt"]\n'
+        'dependency_groups = ["test"]\ncommands = [["pytest", { replace = "posargs" }]]\n'
+        '[env.unit]\ndeps = [{ replace = "ref", of = ["env_run_base", "deps"], extend = true }, "mock"]\n'
+    )
+    files = {"tox.toml": text.encode(), "req.txt": b"a\n", "bounds.txt": b"b<2\n"}
+    found = read_tox_toml(files, "tox.toml")
+    assert groups(found) == {"testenv": ["pytest>=8", "a"], "testenv:unit": ["pytest>=8", "a", "mock"]}
+    assert [item.text for item in found.groups[0].constraints] == ["b<2"]
+    assert found.groups[0].groups == ("test",)
+    assert found.runners == ("pytest",)
+    assert [hint.version for hint in found.pythons] == ["3.13", "3.12"]
+
+
+def test_references_without_end_in_tox_toml():
+    text = b'[env_run_base]\ndeps = [{ replace = "ref", of = ["env_run_base", "deps"] }, "a"]\n'
+    assert set(groups(read_tox_toml({"tox.toml": text}, "tox.toml"))["testenv"]) == {"a"}
+
+
+@given(st.text(alphabet="py{}0123456789,-! \n#.djang", max_size=60))
+def test_any_list_of_environments_is_read_within_bounds(text):
+    assert len(environments(text)) <= 300
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_of_tox_toml_are_read_without_an_error(data):
+    read_tox_toml({"tox.toml": data}, "tox.toml")

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from miner.project.ci.expressions import UNKNOWN, Contexts, Open, condition, substitute, value_of
-from miner.project.ci.matrix import MOST_ROWS, Row, github_rows, jobs_of
+from miner.project.ci.matrix import MOST_ROWS, Label, Row, content_of, github_rows, jobs_of
 from miner.project.ci.reading import Reading, Tree
 from miner.project.ci.texts import load_texts, mapping, sequence, text
 from miner.project.installs import Installs, apt, conda_env, conda_install
 from miner.project.model import Job
-from miner.project.shell import ROOT, Budget
+from miner.project.shell import ROOT
 from miner.project.shell_words import Word
 
 _WORKFLOW = re.compile(r"\.github/workflows/[^/]+\.ya?ml\Z")
@@ -35,14 +35,10 @@ _PYTHON_INPUTS: Mapping[str, tuple[str, ...]] = {
     "conda-incubator/setup-miniconda": ("python-version",),
     "deadsnakes/action": ("python-version",),
     "pdm-project/setup-pdm": ("python-version",),
-    "moonrepo/setup-toolchain": (),
-    "yezz123/setup-uv": ("python-version",),
-    "mxschmitt/action-tmate": (),
     "MatteoH2O1999/setup-python": ("python-version",),
-    "gabrielfalcao/pyenv-action": ("default", "versions"),
+    "gabrielfalcao/pyenv-action": ("default",),
     "s-weigand/setup-conda": ("python-version",),
     "goanpeca/setup-miniconda": ("python-version",),
-    "quansight-labs/setup-python": ("python-version",),
 }
 # Action -> input that lists Debian packages, conda packages, or conda environment files.
 _APT_INPUTS = {"awalsh128/cache-apt-pkgs-action": "packages", "tecolicom/actions-use-apt-tools": "tools"}
@@ -68,7 +64,7 @@ class _Scope:
     def with_env(self, env: Any, reading: Reading | None = None) -> _Scope:
         """Return the scope with more variables; of a job's, the reading takes them too."""
         known = dict(self.contexts["env"])
-        for name, raw in mapping(env).items():
+        for name, raw in mapping(value_of(env, self.contexts)).items():
             held = substitute(text(raw), {**self.contexts, "env": known})
             known[name] = UNKNOWN if "${{" in held else held
             if reading is not None:
@@ -93,7 +89,8 @@ def read_github(tree: Tree) -> Iterator[Job]:
             found.append(Job(source=path, notes=tuple(notes)))
         if not _only_called(content):
             found += _workflow(tree, path, content, {}, 0)
-    yield from found[:_MAX_JOBS]
+    distinct = {(job.source.partition(" (")[0], content_of(job), job.pythons): job for job in reversed(found)}
+    yield from list(reversed(distinct.values()))[:_MAX_JOBS]
 
 
 def _only_called(content: Mapping[str, Any]) -> bool:
@@ -128,7 +125,7 @@ def _job(tree: Tree, source: str, job: Mapping[str, Any], scope: _Scope, workflo
     if called.startswith("./"):
         yield from _called(tree, called, job, scope, rows)
         return
-    readings: list[tuple[str, Reading]] = []
+    readings: list[tuple[Label, Reading]] = []
     for row in rows:
         inner = replace(scope, contexts={**scope.contexts, "matrix": row})
         if (left_out := _left_out(job, inner)) is not None:
@@ -161,8 +158,8 @@ def _rows(job: Mapping[str, Any], scope: _Scope, notes: list[str]) -> list[Row]:
     return github_rows(dimensions) or [{}]
 
 
-def _label(row: Row) -> str:
-    return ", ".join(value for value in row.values() if isinstance(value, str) and value)[:80]
+def _label(row: Row) -> Label:
+    return tuple(value for value in row.values() if isinstance(value, str) and value)
 
 
 def _left_out(job: Mapping[str, Any], scope: _Scope) -> str | None:
@@ -190,7 +187,7 @@ def _called(tree: Tree, target: str, job: Mapping[str, Any], scope: _Scope, rows
 
 
 def _row(tree: Tree, source: str, job: Mapping[str, Any], scope: _Scope, workflow_env: Any) -> Reading:
-    reading = Reading(tree, source, budget=Budget())
+    reading = Reading(tree, source, variables={"CI": "true", "GITHUB_ACTIONS": "true"})
     scope = scope.with_defaults(job.get("defaults"))
     scope = scope.with_env(workflow_env, reading).with_env(job.get("env"), reading)
     container = value_of(job.get("container", ""), scope.contexts)

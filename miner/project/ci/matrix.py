@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,20 +13,16 @@ from miner.project.ci.versions import newest, number
 from miner.project.model import Job
 
 Row = dict[str, Any]
+Label = tuple[str, ...]
+"""The values of a row, for people."""
 
 _MOST = 400
+_MAX_LABEL = 80
+_VERSION_PART = re.compile(r"[~^<>=v]*\d+\.\d+")
 MOST_ROWS = 60
 """Rows of one job that are read."""
-_OF_ROW = (
-    "TOXENV",
-    "TOX_ENV",
-    "NOXSESSION",
-    "TRAVIS_PYTHON_VERSION",
-    "PYTHON_VERSION",
-    "PYTHON",
-    "PYVERSION",
-    "MATRIX_PYTHON",
-)
+_OF_ROW = ("TOXENV", "TOX_ENV", "NOXSESSION", "NOXPYTHON", "COVERAGE_FILE", "PYTHON", "PYVERSION")
+_VERSION = re.compile(r"(?:py|python)?-?[23]\.?\d{1,2}\b")
 
 
 def combine(dimensions: Mapping[str, Sequence[Any]]) -> list[Row]:
@@ -59,26 +56,41 @@ def _matches(row: Row, pattern: Mapping[str, Any]) -> bool:
     return bool(pattern) and all(row.get(key) == value for key, value in pattern.items())
 
 
-def jobs_of(readings: Iterable[tuple[str, Reading]]) -> list[Job]:
+def jobs_of(readings: Iterable[tuple[Label, Reading]]) -> list[Job]:
     """Return the jobs that the rows of one job come to: rows that install, set and test the same are one.
 
-    Each row comes with a label. Of equal rows the one of the newest Python stands for all, and all Pythons are named.
+    Each row comes with its values. Rows of PyPy and the like are left out. Of equal rows the
+    one of the newest Python stands for all, and all Pythons are named.
     """
-    groups: dict[str, list[tuple[str, Reading, Job]]] = {}
-    for label, reading in readings:
+    groups: dict[str, list[tuple[Label, Reading, Job]]] = {}
+    every = list(readings)
+    ours = [row for row in every if not row[1].foreign or row[1].pythons]
+    for label, reading in ours:
         job = reading.job()
-        groups.setdefault(_content(job), []).append((label, reading, job))
+        groups.setdefault(content_of(job), []).append((label, reading, job))
+    if every and not ours:
+        notes = tuple(dict.fromkeys(note for _, reading in every for note in reading.notes))
+        return [Job(source=every[0][1].source, notes=notes)]
     found = []
     for rows in groups.values():
-        label, _, job = max(rows, key=lambda row: number(newest(row[2].pythons) or ""))
+        _, _, job = max(rows, key=lambda row: number(newest(row[2].pythons) or ""))
         pythons = tuple(dict.fromkeys(version for _, _, other in rows for version in other.pythons))
+        label = _label([parts for parts, _, _ in rows], pythons)
         source = f"{job.source} ({label})" if label and len(groups) > 1 else job.source
         found.append(job.model_copy(update={"pythons": pythons, "source": source}))
     return found
 
 
-def _content(job: Job) -> str:
-    env = {name: held for name, held in job.env.items() if name not in _OF_ROW and held not in job.pythons}
+def _label(rows: Sequence[Label], pythons: Sequence[str]) -> str:
+    """Name rows by what they have in common, versions of Python aside; by these where there is nothing else."""
+    common = [part for part in rows[0] if part and all(part in other for other in rows)]
+    kept = [part for part in common if len(rows) == 1 or not _VERSION_PART.match(part)]
+    return (", ".join(kept) or ", ".join(pythons if any(rows) else ()))[:_MAX_LABEL]
+
+
+def content_of(job: Job) -> str:
+    """Return what two jobs have in common that install, set and test the same."""
+    env = {name: _VERSION.sub("", held) for name, held in job.env.items() if name not in _OF_ROW}
     parts = (
         sorted({item.text for item in job.requirements}),
         sorted({item.text for item in job.constraints}),

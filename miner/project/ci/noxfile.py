@@ -82,7 +82,7 @@ def run_session(reading: Reading, noxfile: Noxfile, name: str, shell: Shell, *, 
     pythons = noxfile.pythons.get(name) or noxfile.pythons.get(noxfile.sessions[name].name, ())
     for version in pythons if not reading.pythons else ():
         reading.set_python(version)
-    with reading.entering(key):
+    with reading.entering(key), reading.isolated():
         function = noxfile.sessions[name]
         arguments: dict[str, object] = dict.fromkeys((item.arg for item in function.args.args), UNKNOWN)
         arguments.update(noxfile.parameters.get(function.name, {}))

@@ -42,6 +42,8 @@ def is_ci(path: str) -> bool:
     *folders, name = path.split("/")
     if len(folders) > _DEEPEST:
         return False
+    if folders and folders[-1] in ("constraints", "requirements", "reqs") and name.endswith(".txt"):
+        return True
     return name in _ANYWHERE or bool(_DOCKERFILE.match(name)) or is_script(path)
 
 

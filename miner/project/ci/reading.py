@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from miner.project.ci.groups import all_of, default_groups
-from miner.project.ci.versions import newest, python_versions
+from miner.project.ci.versions import NO_CPYTHON, newest, python_versions
 from miner.project.commands import Meaning, meaning
 from miner.project.conda import read_conda
 from miner.project.installs import Installs, split_extras
@@ -38,6 +39,12 @@ _ROOTS = (
 )
 _SECRET = re.compile(
     r"token|secret|passw|passwd|credential|api_?key|access_?key|private|signing|webhook|_key\Z|_pat\Z", re.I
+)
+_DUMMY = re.compile(
+    r"[a-z_]*(?:test|dummy|fake|foo|bar|mock|example|key|secret|postgres|root|admin|guest|none)[a-z_]*\Z"
+)
+_OF_RUNNER = re.compile(
+    r"(?:CI|TRAVIS|CIRCLECI|TF_BUILD|APPVEYOR|PWD|OLDPWD|PATH|HOME|(?:GITHUB|RUNNER|TRAVIS|CIRCLE|CI|APPVEYOR|AGENT|SYSTEM|GITLAB|BUILD_SOURCES)[A-Z]*_?\w*)\Z"
 )
 _OWN = re.compile(r"(?:-e\s*)?(?:\.|\./|file:\.|file:///?\.?)(?:\[[\w\s.,-]+\])?(?:\s*;.*)?\Z")
 _INSIDE = re.compile(r"\.{0,2}/|\.\.")
@@ -101,6 +108,7 @@ class Reading:
     Attributes:
         source: file and job.
         python: the version that runs the job, where that is known.
+        foreign: it runs on another implementation than CPython.
         variables: set for the job, None where a value is not known; those that its steps add too.
     """
 
@@ -110,6 +118,7 @@ class Reading:
     variables: dict[str, str | None] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     tests: bool = False
+    foreign: bool = False
     notes: list[str] = field(default_factory=list)
     pythons: dict[str, None] = field(default_factory=dict)
     services: dict[str, None] = field(default_factory=dict)
@@ -156,6 +165,7 @@ class Reading:
         versions, note = python_versions(text)
         if note:
             self.note(note)
+        self.foreign = not versions and bool(NO_CPYTHON.search(text))
         self.pythons.update(dict.fromkeys(versions))
         self.python = newest(versions) or self.python
 
@@ -168,9 +178,33 @@ class Reading:
         """Whether something may be followed now: it is not being followed already, and not too much is."""
         return key not in self._active and len(self._active) < _DEEPEST
 
-    def entering(self, key: str) -> _Entered:
-        """Mark something as being followed, as a context."""
-        return _Entered(self._active, key)
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Read an environment of its own (tox, nox): what it installs counts, where it tests."""
+        found, extras, groups, tests = self._found, self._names["extras"], self._names["groups"], self.tests
+        self._found, self.tests = {"requirements": {}, "constraints": {}}, False
+        self._names |= {"extras": {}, "groups": {}}
+        try:
+            yield
+        finally:
+            if not self.tests:
+                self._found, self.tests = found, tests
+                self._names |= {"extras": extras, "groups": groups}
+            elif tests:
+                self._found = {key: {**found[key], **held} for key, held in self._found.items()}
+                self._names |= {
+                    "extras": {**extras, **self._names["extras"]},
+                    "groups": {**groups, **self._names["groups"]},
+                }
+
+    @contextmanager
+    def entering(self, key: str) -> Iterator[None]:
+        """Mark something as being followed."""
+        self._active.append(key)
+        try:
+            yield
+        finally:
+            self._active.pop()
 
     # what a shell asks ----------------------------------------------------------------------------------------------
 
@@ -198,6 +232,9 @@ class Reading:
             self.note(f"{command.text!r} is left out: it stands under a condition that is not known")
         elif not command.guarded:
             self.install(found.installs, command.folder, self.source)
+            if found.installs:
+                bounds = bounds_of({**shell.variables, **command.variables, **found.variables})
+                self.install(Installs(constraints=bounds), command.folder, self.source)
         if found.tool:
             self._follow(found, command, shell)
 
@@ -218,9 +255,9 @@ class Reading:
     def set_env(self, variables: Variables) -> None:
         """Take the variables that a test command sees, without secrets and what is not known."""
         for name, held in variables.items():
-            if name in _ROOTS or name == "PWD":
+            if _OF_RUNNER.match(name):
                 continue
-            if _SECRET.search(name):
+            if _SECRET.search(name) and not (held and _DUMMY.match(held)):
                 self.note(f"{name} may be a secret and is left out")
             elif held is not None and ROOT not in held and "${{" not in held:
                 self._env[name] = held
@@ -250,7 +287,7 @@ class Reading:
         self._conda(found, folder, where)
 
     def project(self, text: str, folder: str) -> None:
-        """Take the extras of a local project where it is the one of the tree."""
+        """Take the extras of a local project where it is the project; another one of the tree stands as its path."""
         path, extras = split_extras(text.partition(";")[0].strip())
         place = self.tree.inside(posixpath.join(folder, path.removeprefix("file:") or "."))
         if place == self.tree.folder or place == "":
@@ -258,7 +295,8 @@ class Reading:
         elif place is None or place not in self.tree.folders:
             self.note(f"{text!r} is outside of the tree")
         else:
-            self.note(f"{text!r} is another project of the tree")
+            named = f"./{place}" + (f"[{','.join(extras)}]" if extras else "")
+            self._found["requirements"][Declared(text=named, source=self.source)] = None
 
     def _require(self, item: Declared) -> None:
         if _OWN.match(item.text):
@@ -308,16 +346,10 @@ class Reading:
                     self.set_python(hint.version)
 
 
-@dataclass
-class _Entered:
-    active: list[str]
-    key: str
-
-    def __enter__(self) -> None:
-        self.active.append(self.key)
-
-    def __exit__(self, *_: object) -> None:
-        self.active.pop()
+def bounds_of(variables: Variables) -> tuple[str, ...]:
+    """Return the files that bound versions by way of a variable, as pip and uv take them."""
+    named = (variables.get(name) for name in ("PIP_CONSTRAINT", "UV_CONSTRAINT"))
+    return tuple(file for held in named if held for file in held.split())
 
 
 def run_script(reading: Reading, found: Meaning, shell: Shell, guarded: bool) -> bool:

@@ -10,8 +10,9 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading, Tree, bounds_of
 from miner.project.ci.tox_file import UNKNOWN, Expansion, ToxFile
+from miner.project.ci.versions import NO_CPYTHON
 from miner.project.command_options import split_options
 from miner.project.commands import Meaning, sounds_like_tests
 from miner.project.installs import Installs, pip
@@ -24,6 +25,7 @@ _VALUED = frozenset(
     | {"--discover", "--installpkg", "--root", "--parallel", "--skip-missing-interpreters"}
 )
 _MOST = 40
+_OTHER_SYSTEM = re.compile(r"(?:\A|-)(?:win|mac|osx|darwin)\w*(?:\Z|-)")
 _FILES = ("tox.ini", "tox.toml", "pyproject.toml", "setup.cfg")
 
 
@@ -105,7 +107,7 @@ def _of_python(name: str, python: str | None) -> str:
 def _testing(configuration: ToxFile, names: Sequence[str]) -> str:
     """Return the one that is the most like an ordinary run of the tests: of equal ones the last one."""
 
-    def rank(place: int) -> tuple[bool, bool, int]:
+    def rank(place: int) -> tuple[bool, bool, int, int]:
         name = names[place]
         others = other_factors(name)
         tests = any(
@@ -114,7 +116,7 @@ def _testing(configuration: ToxFile, names: Sequence[str]) -> str:
                 values.splitlines() if (values := configuration.values(name).get("commands", "")) else [],
             )
         )
-        return tests or not others, is_ordinary(others), place
+        return tests or not others, is_ordinary(others), -len(others), place
 
     return names[max(range(len(names)), key=rank)]
 
@@ -129,11 +131,14 @@ def run_environment(
     factors = frozenset(name.split("-"))
     values = configuration.values(name)
     version = next((python_of(factor) for factor in name.split("-") if python_of(factor)), None)
-    if version and not reading.pythons:
+    if any(NO_CPYTHON.match(factor) for factor in factors):
+        reading.foreign = True
+        reading.pythons.clear()
+    elif version and not reading.pythons and not reading.foreign:
         reading.set_python(version)
     where = f"{configuration.path}: {name}"
     expand = Expansion(configuration, values, factors, name, shell)
-    with reading.entering(key):
+    with reading.entering(key), reading.isolated():
         if not guarded:
             _install(reading, expand, where)
         inner = shell.child()
@@ -151,6 +156,7 @@ def _install(reading: Reading, expand: Expansion, where: str) -> None:
     folder = expand.folder
     words = [word for line in expand.lines("deps") for word in _dependency(line)]
     reading.install(pip(words), folder, where)
+    reading.install(Installs(constraints=bounds_of(dict(expand.variables()))), folder, where)
     extras = tuple(part for line in expand.lines("extras") for part in re.split(r"[\s,]+", line) if part)
     groups = tuple(part for line in expand.lines("dependency_groups") for part in re.split(r"[\s,]+", line) if part)
     reading.install(Installs(extras=extras, groups=groups), folder, where)
@@ -174,15 +180,17 @@ def _dependency(line: str) -> Iterator[Word]:
         yield Word(line, known)
 
 
-def tox_jobs(tree: Tree) -> Iterator[tuple[Reading, ToxFile]]:
+def tox_jobs(tree: Tree) -> Iterator[Reading]:
     """Yield the environments of the tree's own configuration that test, as jobs of their own."""
     for name in _FILES:
         path = posixpath.join(tree.folder, name)
         if path not in tree.files or not (configuration := ToxFile(tree, path)).exists:
             continue
         for env in configuration.envlist[:_MOST] or ("py",):
+            if _OTHER_SYSTEM.search(env):
+                continue
             reading = Reading(tree, f"{path}: {env}")
             run_environment(reading, configuration, env, reading.shell(tree.folder))
             if reading.tests:
-                yield reading, configuration
+                yield reading
         return

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 _VERSION = re.compile(r"(?:c?python-?|py)?([23])\.(\d{1,2})(?![\dt])(?:[.\w+-]*)?\Z", re.I)
 _SHORT = re.compile(r"(?:py|python|cp)?([23])(\d{1,2})\Z", re.I)
 _RANGE = re.compile(r"[<>=~^! ,]|\s-\s")
-_NO_CPYTHON = re.compile(r"pypy|graalpy|jython|stackless|micropython|nightly|\bhead\b", re.I)
+NO_CPYTHON = re.compile(r"pypy|graalpy|jython|stackless|micropython|nightly|\bhead\b|\d\.\d+t\b", re.I)
+"""What names no release of CPython with its usual ABI."""
 
 
 def python_versions(text: str) -> tuple[tuple[str, ...], str]:
@@ -26,7 +27,7 @@ def python_versions(text: str) -> tuple[tuple[str, ...], str]:
         version = _one(part)
         if version:
             found.append(version)
-        elif _NO_CPYTHON.search(part):
+        elif NO_CPYTHON.search(part):
             notes.append(f"{part} is left out")
         else:
             notes.append(f"Python {part!r} is no one version")
@@ -34,7 +35,7 @@ def python_versions(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _one(text: str) -> str | None:
-    if _NO_CPYTHON.search(text):
+    if NO_CPYTHON.search(text):
         return None
     if _RANGE.search(text):
         named = re.findall(r"(?:>=|==|~=|\^|~)\s*([23]\.\d{1,2})", text) or re.findall(r"\A\s*([23]\.\d{1,2})", text)
