@@ -262,7 +262,9 @@ def climb_all(context: Context, bench: Bench, rows: list[Row], workers: int) -> 
     with closing(engine.map(bench.climb, rows, context.store)) as outcomes:
         for outcome in outcomes:
             found[outcome.row.name] = outcome
-            said = outcome.reason or f"runs ({outcome.passed} of {outcome.total})"
+            said = f"{outcome.reason} {outcome.signature}" if outcome.reason else "runs"
+            said += f" ({outcome.passed} of {outcome.total})" if outcome.total else ""
+            said += f"\n{outcome.log}" if outcome.reason == "bug" else ""
             print(f"[{len(found)}/{len(rows)}] {outcome.row.name} {outcome.row.version}: {said}", file=sys.stderr)
     return [found[row.name] for row in rows]
 

@@ -20,6 +20,7 @@ from installers.memory import delta, fingerprint
 from installers.project_install import Pack, project, project_request
 from installers.repair.signatures import signatures_of_log, signatures_of_run
 from installers.reports import log_of
+from installers.share import is_good
 from installers.suite import run_of_suite, suite, suite_of
 from miner.core.ledger import fact_id
 from miner.core.reasons import Reason
@@ -181,6 +182,7 @@ class _Try:
             "passed": found.passed,
             "total": found.total,
             "skipped": found.skipped,
+            "good": is_good(found, broken, self._workshop.settings.measure.ladder.enough),
             "broken": tuple(one.path for one in broken if one.counts),
             "signatures": self._signatures_of_run(found.share, tested, examined, any(one.counts for one in broken)),
         }

@@ -100,6 +100,7 @@ class Attempt(Record):
         environment: the healthy environment.
         share: of the candidate's own tests, those that pass at the base commit; None where there are none.
         passed: number of those that pass, of `total`.
+        good: no better environment is looked for (`installers.share.is_good`).
         broken: test files that cannot be collected at the base, which the patches do not explain.
         steps: ids of the facts that it rests on.
         seconds: that these took when they were measured.
@@ -124,6 +125,7 @@ class Attempt(Record):
     passed: int = 0
     total: int = 0
     skipped: int = 0
+    good: bool = False
     broken: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     seconds: float = 0.0

@@ -50,9 +50,12 @@ def attempts_of(trail: Iterable[Fact]) -> tuple[Attempt, ...]:
 
 
 def chosen(attempts: Sequence[Attempt]) -> Attempt | None:
-    """Return the healthy attempt with the highest share of passing tests, the first of equals; None without one."""
+    """Return the best healthy attempt, the first of equals; None without one.
+
+    That in which every test file can be collected comes before one with the higher share of passing tests.
+    """
     healthy = [one for one in attempts if one.ok]
-    return max(healthy, key=lambda one: -1.0 if one.share is None else one.share, default=None)
+    return max(healthy, key=lambda one: (not one.broken, -1.0 if one.share is None else one.share), default=None)
 
 
 def environment_of(trail: Iterable[Fact]) -> Environment | None:
@@ -123,7 +126,7 @@ def _rung(name: str, case: InstallCase, help_: Help, past: list[Attempt]) -> boo
         made = attempt(help_, case, proposal, rung=name, number=len(past))
         past.append(made)
         spent += made.seconds
-        if made.outcome in _SETTLED or _is_enough(made, ladder.enough):
+        if made.outcome in _SETTLED or made.good:
             return True
     return False
 
@@ -137,10 +140,3 @@ def _question(case: InstallCase, past: Sequence[Attempt]) -> Question:
         test_files=case.side.test_files,
         past=tuple(past),
     )
-
-
-def _is_enough(made: Attempt, enough: float) -> bool:
-    """As `installers.share.is_good`: no test at all speaks for nothing, only skipped ones speak against."""
-    if not made.ok or made.broken:
-        return False
-    return not made.skipped if made.share is None else made.share >= enough

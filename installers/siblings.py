@@ -22,7 +22,7 @@ from miner.project.workspace import is_project, members, project_folders
 TESTBED = "/testbed"
 _PATH = re.compile(
     r"(?:(?P<name>[A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*@\s*)?(?:file:(?://)?)?"
-    r"(?:\$\{PROJECT_ROOT\}|\{root:(?:uri|real)\}|\{toxinidir\}|\{tox_root\})?/?"
+    r"/?(?:\$\{PROJECT_ROOT\}|\{root:(?:uri|real)\}|\{toxinidir\}|\{tox_root\})?/?"
     r"(?P<path>\.{0,2}(?:[\w.-]*/)*[\w.-]*)/?(?:\[(?P<extras>[^\]]*)\])?(?:#.*)?\Z"
 )
 _ENTRY_POINTS = re.compile(rb"entry[-_.]points|tool\.poetry\.plugins|pytest11")

@@ -46,6 +46,10 @@ _UNUSED = re.compile(
     r"usr/lib/.*/(?:libpython3[^/]*|lib(?:a|hwa|l|t|ub)san)\.a\Z|usr/bin/.*(?:lto-dump|dwp|gprofng|gp-)[^/]*\Z"
 )
 """What of the tool chain no extension module is built with: a third of its bytes."""
+_OF_ONE_MACHINE = re.compile(
+    r"etc/machine-id\Z|var/cache/|var/lib/dpkg/[^/]*-old\Z|etc/.*-old\Z|var/lib/(?:postgresql|mysql)/.|.*/ssl-cert-snakeoil"
+)
+"""What scripts of packages make anew each time: caches, keys, databases, numbers of this machine."""
 
 _MB = 1 << 20
 
@@ -108,7 +112,8 @@ def _observe(workshop: Workshop, names: tuple[str, ...]) -> Observation:
         )
         if said is not None:
             unknown = sorted({name for found in _UNKNOWN.findall(said) for name in found if name})
-            return _unknown(names, unknown, explanation(said), workshop, said)
+            detail = f"Debian {docker.suite} has no {', '.join(unknown)}" if unknown else explanation(said)
+            return _unknown(names, unknown, detail, workshop, said)
         below = {entry.path: entry for entry in grown_entries(read_tar(system, keep))}
         above = {entry.path: entry for entry in grown_entries(read_tar(grown, keep))}
         lock = _lock(below, above, _lists(grown))
@@ -160,8 +165,8 @@ def _system(workshop: Workshop, folder: Path) -> Path:
 
 
 def _whole(layer: Iterable[TarEntry], above: Mapping[str, TarEntry]) -> Iterator[TarEntry]:
-    """Leave out what nobody links with; a hard link to a file that is not in the layer becomes a file."""
-    kept = [entry for entry in layer if not _UNUSED.match(entry.path)]
+    """Leave out what is of no use elsewhere; a hard link to a file that is not in the layer becomes a file."""
+    kept = [entry for entry in layer if not (_UNUSED.match(entry.path) or _OF_ONE_MACHINE.match(entry.path))]
     written = {entry.path for entry in kept}
     for entry in kept:
         lost = entry.kind == "hardlink" and entry.link not in written

@@ -67,10 +67,11 @@ _WEB = (
     _names(
         "werkzeug<3",
         "werkzeug",
-        "url_quote url_quote_plus url_encode url_decode url_unquote url_parse url_join url_unparse parse_rule "
-        "__version__",
+        "url_quote url_quote_plus url_encode url_decode url_unquote url_parse url_join url_unparse",
         "Werkzeug 3.0 took these names away",
     ),
+    _names("werkzeug<2.2", "werkzeug", "parse_rule", "Werkzeug 2.2 took parse_rule away"),
+    _row("werkzeug<3.1", r"werkzeug:__version__", "Werkzeug 3.1 took __version__ away"),
     _row(
         "werkzeug<2.1",
         r"(?:[\w.]*\.)?(?:open|__init__):as_tuple",
@@ -87,17 +88,16 @@ _WEB = (
     _names(
         "flask<2.3",
         "flask",
-        "_app_ctx_stack _request_ctx_stack JSONEncoder JSONDecoder",
+        "JSONEncoder JSONDecoder",
         "Flask 2.3 took these names away",
     ),
     _row("flask<2.3", r"Flask:(?:before_first_request|json_encoder|json_decoder)", "Flask 2.3 took these names away"),
-    _names("flask<3", "flask", "escape Markup", "Flask 3.0 took these names away"),
+    _names("flask<3", "flask", "escape Markup _app_ctx_stack _request_ctx_stack", "Flask 3.0 took these names away"),
     _names("flask<2.1", "flask", "safe_join", "Flask 2.1 took away safe_join"),
     _names(
         "urllib3<2",
         "urllib3",
-        "DEFAULT_CIPHERS appengine is_appengine is_appengine_sandbox VerifiedHTTPSConnection UnverifiedHTTPSConnection "
-        "ordered_dict six",
+        "DEFAULT_CIPHERS appengine is_appengine is_appengine_sandbox VerifiedHTTPSConnection six",
         "urllib3 2 took these names away",
     ),
     _row("urllib3<2", r"HTTPResponse:(?:strict|version_string)", "urllib3 2 took these attributes away"),
@@ -142,14 +142,13 @@ _WEB = (
     _names(
         "django<3",
         "django",
-        "six python_2_unicode_compatible lru_cache available_attrs render_to_response staticfiles_old",
+        "six python_2_unicode_compatible lru_cache available_attrs render_to_response",
         "Django 3.0 took away what it had for Python 2",
     ),
     _names(
         "django<4",
         "django",
-        "ugettext ugettext_lazy ugettext_noop ungettext ungettext_lazy force_text smart_text url urlquote is_safe_url "
-        "NullBooleanField default_app_config_old",
+        "ugettext ugettext_lazy ugettext_noop ungettext ungettext_lazy force_text smart_text url urlquote is_safe_url",
         "Django 4.0 took these names away",
     ),
     _names("sqlalchemy<1.4", "sqlalchemy", "_ColumnEntity clsregistry", "SQLAlchemy 1.4 has them elsewhere"),
@@ -184,14 +183,14 @@ _DATA = (
         "numpy<2",
         "numpy",
         "float_ complex_ NaN Inf Infinity infty PINF NINF NZERO PZERO unicode_ string_ cast product cumproduct alltrue "
-        "sometrue in1d row_stack trapz asfarray issubclass_ obj2sctype ComplexWarning VisibleDeprecationWarning "
-        "RankWarning round_ mat newbyteorder",
+        "sometrue asfarray ComplexWarning VisibleDeprecationWarning round_ mat",
         "NumPy 2.0 took these names away",
     ),
+    _row("numpy<2", r"(?:numpy\.)?ndarray:(?:newbyteorder|itemset|ptp)", "NumPy 2.0 took these methods away"),
+    _row("numpy<2.4", r"numpy:(?:in1d|trapz)", "NumPy 2.4 took these names away"),
     _row("numpy<2", r"numpy-2", "NumPy 2.0 took names away", Kind.TEXT),
     _row("numpy<2", r"numpy", "what was compiled for NumPy 1 does not run on NumPy 2", Kind.BINARY_MISMATCH),
-    _row("numpy<1.25", r"numpy\.testing\.(?:utils|decorators|nosetester|noseclasses)", "NumPy 1.25 took these away"),
-    _names("pandas<1", "pandas", "Panel TimeGrouper", "pandas 1.0 took these names away"),
+    _row("numpy<1.18", r"numpy\.testing\.(?:decorators|noseclasses|nosetester)", "NumPy 1.18 took these away"),
     _row("pandas<1", r"(?:DataFrame|Series):(?:ix|get_value|as_matrix|ftypes)", "pandas 1.0 took these methods away"),
     _row(
         "pandas<2",
@@ -220,7 +219,7 @@ _DATA = (
         Kind.TEXT,
     ),
     _row("pydantic<2", r"pydantic-2", "pydantic 2 moved or took away what is used", Kind.TEXT),
-    _names("pydantic<2", "pydantic", "ModelMetaclass ModelField FieldInfo_old", "pydantic 2 took these names away"),
+    _names("pydantic<2", "pydantic", "ModelMetaclass ModelField", "pydantic 2 took these names away"),
     _row("pyyaml<6", r"yaml-loader", "PyYAML 6 insists on a loader", Kind.TEXT),
 )
 _TOOLS = (
@@ -249,14 +248,12 @@ _TOOLS = (
         Kind.WARNING_AS_ERROR,
     ),
     _row("lxml<5.2", r"lxml-clean", "lxml 5.2 has lxml.html.clean no more", Kind.TEXT),
-    _names("pluggy<1", "pluggy", "_HookCaller_old callers", "pluggy 1.0 took these names away"),
     _row(
         "sphinxcontrib-applehelp<1.0.5",
         r"sphinx-5",
         "the extensions of Sphinx of 2024 need Sphinx 5",
         Kind.TEXT,
     ),
-    _names("docutils<0.18", "docutils", "reprunicode_old", "docutils 0.18 took these away"),
     _row(
         "docutils<0.22",
         r"docutils\.utils\.error_reporting|(?:docutils\.utils\.error_reporting|\?):ErrorString",
@@ -272,7 +269,6 @@ _TOOLS = (
         r"lib:(?:GEN_EMAIL|OpenSSL_add_all_algorithms|X509_V_FLAG_\w+|SSL_\w+)",
         "cryptography took what an older pyOpenSSL calls away",
     ),
-    _row("mock<4", r"mock\.mock:_\w+_old", "mock 4"),
 )
 
 

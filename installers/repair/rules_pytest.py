@@ -33,68 +33,33 @@ def _row(bound: str, subject: str, why: str, *kinds: Kind) -> Bound:
 
 BOUNDS: tuple[Bound, ...] = (
     _row("pytest<4", r"yield-tests|fixture-called|pytest-removed-in-4", "pytest 4 took these away", Kind.TEXT),
-    _row(
-        "pytest<4",
-        r"(?:\w+):(?:get_marker|add_marker_old)|pytest:Mark(?:Info)|_pytest\.mark:Mark(?:Info|Mapping)",
-        "pytest 4 took these away",
-    ),
+    _row("pytest<4", r"\w+:get_marker|_pytest\.mark:Mark(?:Info|Mapping)", "pytest 4 took these names away"),
     _row("pytest<4", r"pytest_(?:namespace|logwarning)", "pytest 4 took these hooks away", Kind.UNKNOWN_HOOK),
     _row("pytest<5", r"pytest:config", "pytest 5 took pytest.config away"),
-    _row(
-        "pytest<5.4",
-        r"(?:pytest|_pytest\.\w+):(?:funcargnames)|\w+:funcargnames",
-        "pytest 5.4 warns, and 6 takes it away",
-    ),
-    _row("pytest<6", r"_pytest\.warning_types:PytestDeprecationWarning_old|pytest-removed-in-6", "pytest 6", Kind.TEXT),
-    _row(
-        "pytest<7",
-        r"(?:pytest|_pytest\.python|\?):(?:Instance)|pytest:_fillfuncargs|pytest-removed-in-7",
-        "pytest 7 took these away",
-        *_GONE,
-        Kind.TEXT,
-    ),
-    _row(
-        "pytest<7.2",
-        r"py\.(?:path|code|io|_path|_io|_code)(?:\.\w+)*|py:(?:code|io|test|process|std)",
-        "pytest 7.2 has `py` no more",
-    ),
+    _row("pytest<7", r"(?:pytest|_pytest\.python):Instance|pytest:_fillfuncargs", "pytest 7 took these names away"),
+    _row("pytest<7", r"pytest-removed-in-[67]", "pytest 7 took away what it warned about", Kind.TEXT),
     _row(
         "pytest<8",
-        r"pytest_(?:cmdline_preparse|warning_captured)|pytest-removed-in-8|pytest:collect|_pytest\.compat:_format_args_old",
-        "pytest 8 took these away",
-        *_GONE,
+        r"pytest_(?:cmdline_preparse|warning_captured)",
+        "pytest 8 took these hooks away",
         Kind.UNKNOWN_HOOK,
-        Kind.TEXT,
     ),
-    _row(
-        "pytest<8",
-        r"\w*PytestRemovedIn8Warning: .*",
-        "the project turns warnings about pytest 8 into errors",
-        Kind.WARNING_AS_ERROR,
-    ),
-    _row("pytest<9", r"pytest-removed-in-9|pytest:yield_fixture", "pytest 9 took these away", *_GONE, Kind.TEXT),
-    _row(
-        "pytest<9",
-        r"\w*PytestRemovedIn9Warning: .*",
-        "the project turns warnings about pytest 9 into errors",
-        Kind.WARNING_AS_ERROR,
-    ),
+    _row("pytest<8", r"pytest-removed-in-8", "pytest 8 takes away what it warns about", Kind.TEXT),
+    _row("pytest<9", r"pytest-removed-in-9", "pytest 9 takes away what it warns about", Kind.TEXT),
+    _row("pytest<9", r"pytest:yield_fixture", "pytest 9 took yield_fixture away"),
     _row(
         "pytest>=6.2",
         r"(?:pytest|\?):(?:Pytester|MonkeyPatch|FixtureRequest|LogCaptureFixture|CaptureFixture|TempPathFactory)",
-        "pytest has them since 6.2",
+        "pytest has these names since 6.2",
     ),
     _row(
         "pytest>=7",
-        r"(?:pytest|\?):(?:StashKey|Stash|Config|Parser|CallInfo|ExceptionInfo|TestReport|CollectReport|version_tuple|PytestPluginManager)",
-        "pytest has them since 7.0",
+        r"(?:pytest|\?):(?:StashKey|Stash|Config|Parser|CallInfo|ExceptionInfo|TestReport|CollectReport|version_tuple)",
+        "pytest has these names since 7.0",
     ),
     _row("pytest-asyncio<1", r"event_loop", "pytest-asyncio 1.0 took event_loop away", Kind.MISSING_FIXTURE),
-    _row("pytest-asyncio<0.17", r"async-strict", "pytest-asyncio 0.17 runs marked tests only", Kind.TEXT),
-    _row("pytest-cov<3", r"_pytest\.\w+:_old", "pytest-cov 3"),
 )
 _AGES = ("9", "8", "7", "6", "5.4", "5", "4")
-_WITHOUT_PLUGIN = frozenset({"caplog", "tmp_path", "pytester", "testdir"})
 
 
 def older_pytest(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
@@ -181,7 +146,19 @@ def take_back_warning(recipe: Recipe, subject: str, _context: Context) -> Recipe
     return with_options(recipe, "-W", f"ignore:{literal[0].strip()}:{category}")
 
 
+def py_library(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
+    """Ask for the library `py`, which pytest asked for up to 7.1, and of which it holds a part since."""
+    return required(recipe, "py") if re.fullmatch(r"py(?:[.:]\w+)*", subject) else None
+
+
 RULES: tuple[Rule, ...] = (
+    rule(
+        "py-library",
+        py_library,
+        "pytest 7.2 asks for the library `py` no more",
+        Kind.MISSING_MODULE,
+        Kind.MISSING_ATTRIBUTE,
+    ),
     *(rule_of(row) for row in BOUNDS),
     rule("fixture", fixture, "a plug-in defines the fixture {subject}", Kind.MISSING_FIXTURE),
     rule("other-fixture", other_fixture, "another plug-in defines the fixture {subject}", Kind.MISSING_FIXTURE),

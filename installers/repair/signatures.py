@@ -29,7 +29,9 @@ _PART = 256 * 1024
 _FILE_WEIGHT = 5
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 _MARGIN = re.compile(r"^ {9}", re.MULTILINE)
-_PLACES = re.compile(r"(?:[A-Za-z]:)?(?:[\w.~+-]*/){2,}([\w.+-]*)|\b0x[0-9a-fA-F]+|\b\d+(?:\.\d+)?m?s\b|\b\d{4,}\b")
+_PLACES = re.compile(
+    r"\b\w+://\S+|(?:[A-Za-z]:)?(?:[\w.~+-]*/){2,}([\w.+-]*)|\b0x[0-9a-fA-F]+|\b\d+(?:\.\d+)?m?s\b|\b\d{4,}\b"
+)
 _UNRECOGNISED = re.compile(r"error: (?:unrecognized arguments|no such option|ambiguous option): (.*)")
 _WARNING = re.compile(r"^E +(?:[\w.]+\.)?(\w*Warning): (.*)$", re.MULTILINE)
 _FAILED_BUILD = re.compile(

@@ -54,13 +54,15 @@ def _proposals(question: Question, pythons: Sequence[Python]) -> Iterator[Propos
     every = trial.needs()
     here = [needs for needs in every if trial.python(needs) == question.declared.python and not unusual(needs.job)]
     best, others = every[:1], [needs for needs in every[1:] if needs not in here]
-    found = [*trial.of(here), *trial.of(best), *trial.elsewhere(best), *trial.of(others)]
+    rest = (proposal for proposal in trial.of(others) if not _is_the_same(proposal.recipe, question.declared, "python"))
+    found = [*trial.of(here), *trial.of(best), *trial.elsewhere(best), *rest]
     yield from sorted(found, key=lambda proposal: _is_the_same(proposal.recipe, question.declared))
 
 
-def _is_the_same(recipe: Recipe, declared: Recipe) -> bool:
-    """Whether a recipe installs nothing else, so that variables alone make the difference."""
-    return fingerprint(recipe.model_copy(update={"env": declared.env})) == fingerprint(declared)
+def _is_the_same(recipe: Recipe, declared: Recipe, *beside: str) -> bool:
+    """Whether a recipe installs nothing else, so that its variables, and those fields, alone make the difference."""
+    update = {name: getattr(declared, name) for name in ("env", *beside)}
+    return fingerprint(recipe.model_copy(update=update)) == fingerprint(declared)
 
 
 class _Trial:

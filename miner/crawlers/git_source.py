@@ -31,7 +31,7 @@ from miner.crawlers.merged import Coordinates, extract_pull, whole_trees
 from miner.crawlers.mirror import Mirror, Remote
 
 LOOK_UP = Producer(name="git.look_up", epoch=1)
-EXTRACT = Producer(name="git.extract", epoch=1)
+EXTRACT = Producer(name="git.extract", epoch=2)
 _BETWEEN = "\n\n---\n\n"
 
 

@@ -34,7 +34,7 @@ from miner.crawlers.releases import check_pair, instance_id, look_up, source_fil
 from miner.crawlers.texts import read_texts
 
 LOOK_UP = Producer(name="pypi.look_up", epoch=2)
-EXTRACT = Producer(name="pypi.extract", epoch=1)
+EXTRACT = Producer(name="pypi.extract", epoch=2)
 BASE, TARGET = "base", "target"
 _MAX_CHANGELOG = 1 << 20
 

@@ -71,7 +71,7 @@ def install_packages(system: Path, out: Path, *, suite: str, packages: Sequence[
         InfrastructureFault: it failed; Debian's archive may not be reachable.
     """
     arguments = ["--variant=custom", f"--include={','.join(packages)}", f"--setup-hook=tar-in {quote(str(system))} /"]
-    arguments += ["--skip=cleanup/apt/lists", '--aptopt=Acquire::GzipIndexes "false"']
+    arguments += ["--skip=cleanup/apt/lists", '--aptopt=Acquire::GzipIndexes "false"', "--dpkgopt=force-unsafe-io"]
     status, text = _mmdebstrap(out, arguments, suite, epoch)
     if status == 0:
         return None

@@ -123,7 +123,7 @@ def test_facts_are_json_and_the_same_again(bench: Bench, tmp_path: Path) -> None
 def test_declarations_of_both_trees_are_kept_as_bytes(bench: Bench) -> None:
     publish(
         bench.server,
-        {**OLD, "setup.py": b"# \xe9\nsetup()", "deep/a/b/c/setup.py": b"", "req/test-requirements.txt": b"x"},
+        {**OLD, "setup.py": b"# \xe9\nsetup()", "deep/a/b/c/d/setup.py": b"", "req/test-requirements.txt": b"x"},
     )
     seen = bench.extract()
     base = declared_files(bench.blobs, seen.blobs["base_files"])

@@ -180,9 +180,7 @@ def test_python_that_was_not_released_then():
 
 def test_no_python_is_a_refusal_that_says_what_was_asked():
     old = recipe(**{"setup.cfg": "[options]\npython_requires = <3\n", "setup.py": "setup()"})
-    assert old == Refusal(
-        reason=Reason.PYTHON_2_ONLY, detail="the project asks for Python <3; configured: 3.9, 3.11"
-    )
+    assert old == Refusal(reason=Reason.PYTHON_2_ONLY, detail="the project asks for Python <3; configured: 3.9, 3.11")
     new = recipe(**{"pyproject.toml": "[project]\nname='x'\nrequires-python='>=3.12'\n"})
     assert new.reason is Reason.PYTHON_TOO_NEW
 
@@ -241,3 +239,121 @@ def test_every_requirement_has_a_source_and_the_same_tree_has_the_same_recipe(na
 @given(st.dictionaries(st.sampled_from(sorted(FILES)), st.binary(max_size=50)))
 def test_any_bytes_give_a_recipe_or_a_refusal(files):
     assert isinstance(describe(files, list(files), PYTHONS, CREATED, []), (Recipe, Refusal))
+
+
+def member(tests="libs/core/tests/test_a.py", **files):
+    tree = {name: textwrap.dedent(text).encode() for name, text in files.items()}
+    return describe(tree, [*tree, tests, "libs/util/acme_util/__init__.py"], PYTHONS, CREATED, [tests])
+
+
+WORKSPACE = {
+    "pyproject.toml": """
+        [tool.uv.workspace]
+        members = ["libs/*"]
+        [dependency-groups]
+        dev = ["pytest>=7", "trio", "black"]
+        [tool.pytest.ini_options]
+        addopts = "-ra"
+        """,
+    "libs/core/pyproject.toml": """
+        [project]
+        name = "acme-core"
+        dependencies = ["acme-util", "six"]
+        [tool.uv.sources]
+        acme-util = { workspace = true }
+        [build-system]
+        requires = ["hatchling"]
+        build-backend = "hatchling.build"
+        """,
+    "libs/util/pyproject.toml": "[project]\nname = 'acme-util'\ndependencies = ['attrs']\n",
+}
+
+
+def test_the_member_that_holds_the_tests_with_its_siblings_and_the_groups_of_the_root():
+    found = member(**WORKSPACE)
+    assert (found.project_dir, found.distribution) == ("libs/core", "acme-core")
+    assert found.requirements == ("attrs", "six", "pytest>=7", "trio")
+    assert found.env == {"PYTHONPATH": "/testbed/libs/util"}
+    assert found.addopts == ("-ra",)
+
+
+def test_tests_of_a_root_that_is_no_project_need_all_members():
+    found = member("tests/test_all.py", **WORKSPACE)
+    assert found.modes == (BuildMode.NONE,)
+    assert set(found.requirements) == {"attrs", "six", "pytest>=7", "trio"}
+    assert found.env == {"PYTHONPATH": "/testbed/libs/core:/testbed/libs/util"}
+
+
+def test_an_application_that_is_not_installed():
+    found = recipe("src/thing/__init__.py", **{"requirements.txt": "flask\n", "requirements-dev.txt": "pytest\nmock\n"})
+    assert found.requirements == ("flask", "pytest", "mock")
+    assert found.env == {"PYTHONPATH": "/testbed/src"}
+    found = recipe("app.py", **{"Pipfile": "[packages]\nflask = '*'\n[dev-packages]\npytest = '*'\nblack = '*'\n"})
+    assert found.requirements == ("flask", "pytest")
+    assert found.env == {}
+
+
+def test_conda_file_of_a_project_without_other_lists():
+    conda = "dependencies:\n  - python=3.9\n  - numpy>=1\n  - graphviz\n  - black\n  - pip:\n    - vcrpy\n"
+    found = recipe(**{"setup.py": "setup(name='x')", "environment.yml": conda})
+    assert found.requirements == ("numpy>=1", "vcrpy", "pytest")
+    assert found.system_packages == ("graphviz",)
+    assert found.python == "3.9"
+
+
+def test_constraints_of_the_chosen_groups_and_what_contradicts_them():
+    found = recipe(
+        **{
+            "setup.py": "setup(name='x', install_requires=['a>=2'])",
+            "requirements-test.txt": "-c pins.txt\npytest\nb\n",
+            "pins.txt": "a==1\nb==1.5\nx==9\n",
+        }
+    )
+    assert found.requirements == ("a>=2", "pytest", "b")
+    assert found.constraints == ("b==1.5",)
+
+
+def test_dependency_groups_that_an_environment_asks_for():
+    found = recipe(
+        **{
+            "pyproject.toml": """
+            [project]
+            name = "x"
+            [dependency-groups]
+            checks = ["pytest", { include-group = "base" }]
+            base = ["mock"]
+            """,
+            "tox.ini": "[testenv]\ndependency_groups =\n    checks\n    missing\n",
+        }
+    )
+    assert found.requirements == ("pytest", "mock")
+    assert "tox-environment testenv: the project has no group 'missing'" in found.notes
+
+
+def test_repositories_under_the_name_of_the_project_itself_are_left_out():
+    found = recipe(
+        **{"setup.py": "setup(name='demo')", "requirements-dev.txt": "git+https://e.org/demo#egg=demo\nmock\n"}
+    )
+    assert found.requirements == ("mock", "pytest")
+
+
+def test_a_version_before_pep_440_leaves_the_name():
+    assert recipe(**{"setup.py": "setup(name='x', install_requires=['pytz>dev'])"}).requirements == ("pytz", "pytest")
+
+
+def test_lean_is_one_group_for_tests_and_nothing_that_may_be_missing():
+    tree = {
+        "setup.py": b"setup(name='x', install_requires=['a==1'], extras_require={'test': ['pytest==7.1', 'b']})",
+        "requirements-test.txt": b"-c pins.txt\nc\nd @ git+https://e.org/d\n",
+        "pins.txt": b"b==1\n",
+    }
+    full, lean = (describe(tree, list(tree), PYTHONS, CREATED, [], lean=lean) for lean in (False, True))
+    assert full.requirements == ("a==1", "pytest==7.1", "b", "c", "d")
+    assert full.constraints == ("b==1",)
+    assert lean.requirements == ("a==1", "pytest", "b")
+    assert lean.constraints == ()
+
+
+def test_lean_development_is_what_tests_are_known_to_import():
+    tree = {"pyproject.toml": b"[project]\nname='x'\n[dependency-groups]\ndev=['pytest','responses','zest','tool']\n"}
+    assert describe(tree, list(tree), PYTHONS, CREATED, [], lean=True).requirements == ("pytest", "responses")

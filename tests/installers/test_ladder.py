@@ -7,15 +7,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bench import BACKEND, NORMAL_ONLY, PROJECT, Known, case_of, new_file_patch, recipe_of
 
+from installers.attempt import ATTEMPT, PRODUCER
+from installers.ground import ground
 from installers.health import needed_modules
 from installers.image import ensure_image
-from installers.ladder import Installed, build_requirements, environment_of, install, refusal_of
+from installers.interface import Attempt, Memory, Proposal
+from installers.ladder import Installed, attempts_of, chosen, environment_of, install, refusal_of
+from installers.memory import lesson_of
+from installers.rungs import RUNGS
 from installers.workshop import Workshop
-from miner.core.records import BuildMode, Environment, Fact, FactKey, Layer
+from miner.core.errors import ConfigError
+from miner.core.records import BuildMode, Environment, Fact, FactKey, Layer, Observation
+from miner.core.settings import Budget, Ladder, Settings
 from miner.sandbox.interface import TestRequest
 from miner.sandbox.outcomes import read_run
 from miner.sandbox.profile import profile_of
@@ -36,21 +44,42 @@ GOLD = (
 )
 
 
-def fact(kind: str, outcome: str = "ok", ordinal: int = 0, **payload) -> Fact:
+def fact(kind: str, result: str = "ok", ordinal: int = 0, **payload) -> Fact:
     key = FactKey(kind=kind, subject="x", input_hash=f"{ordinal}", producer="p", epoch=1)
-    return Fact(key=key, observed_at=datetime(2023, 1, 1, tzinfo=UTC), outcome=outcome, payload=payload)
+    return Fact(key=key, observed_at=datetime(2023, 1, 1, tzinfo=UTC), outcome=result, payload=payload)
 
 
 LOCK, ENV, PROJECT_FACT = fact("install.lock"), fact("install.env"), fact("install.project")
-HEALTHY = fact("install.health", environment=ENVIRONMENT.model_dump(mode="json"))
 NO_EDITABLE = fact("install.project", "project-install-failed", detail="no build_editable")
 UNSEEN = fact("install.health", "edit-not-seen", detail="x")
 
 
-def test_healthy_mode_makes_the_environment_whatever_failed_before() -> None:
-    trail = [fact("source.extract"), LOCK, ENV, LOCK, NO_EDITABLE, LOCK, PROJECT_FACT, HEALTHY]
-    assert environment_of(trail) == ENVIRONMENT
+def attempt(number: int = 0, outcome: str = "ok", **fields) -> Fact:
+    environment = ENVIRONMENT.model_copy(update={"lock_sha256": f"{number}" * 64}) if outcome == "ok" else None
+    made = Attempt(
+        repository="octo/demo",
+        rung="declared",
+        number=number,
+        recipe=recipe_of(),
+        cutoff=datetime(2023, 1, 1, tzinfo=UTC),
+        outcome=outcome,
+        environment=environment,
+        **fields,
+    )
+    return fact("install.attempt", outcome, number, **made.model_dump(mode="json"))
+
+
+def test_healthy_attempt_makes_the_environment_whatever_failed_before() -> None:
+    trail = [fact("source.extract"), LOCK, ENV, NO_EDITABLE, attempt(0, "project-install-failed"), attempt(1)]
+    assert environment_of(trail).lock_sha256 == "1" * 64
     assert refusal_of(trail) is None
+
+
+def test_of_several_healthy_attempts_the_one_with_most_passing_tests_is_chosen_the_first_of_equals() -> None:
+    trail = [attempt(0, share=0.4), attempt(1, share=0.9), attempt(2, share=0.9), attempt(3, "lock-failed")]
+    assert chosen(attempts_of(trail)).number == 1
+    assert chosen(attempts_of([attempt(0), attempt(1, share=0.1)])).number == 1
+    assert chosen(attempts_of([attempt(0, share=0.9, broken=("tests/test_a.py",)), attempt(1, share=0.5)])).number == 1
 
 
 def test_refusal_is_that_of_the_attempt_that_came_furthest() -> None:
@@ -62,6 +91,99 @@ def test_refusal_is_that_of_the_attempt_that_came_furthest() -> None:
 def test_refusals_of_other_stages_are_none_of_the_ladders() -> None:
     assert refusal_of([fact("source.extract", "no-sdist")]) is None
     assert environment_of([]) is None
+
+
+class Tried:
+    """Attempts without an engine: what came of a recipe is told by its Python."""
+
+    def __init__(self, shares: dict[str, float | None], seconds: float = 1.0) -> None:
+        self._shares = shares
+        self._seconds = seconds
+        self.made: list[Attempt] = []
+
+    def __call__(self, help_, case, proposal, *, rung: str, number: int) -> Attempt:
+        share = self._shares.get(proposal.recipe.python)
+        made = Attempt(
+            repository=case.repository,
+            rung=rung,
+            number=number,
+            recipe=proposal.recipe,
+            cutoff=case.created_at,
+            outcome="lock-failed" if share is None else "ok",
+            environment=None if share is None else ENVIRONMENT,
+            share=share,
+            good=share is not None and share >= 0.8,
+            seconds=self._seconds,
+        )
+        seen = Observation(outcome=made.outcome, payload=made.model_dump(mode="json"))
+        known = help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"made": made}, lambda: seen)
+        if made not in self.made:  # a climb that came to nothing is climbed once more, by what is known
+            self.made.append(made)
+        return Attempt.model_validate(known.payload)
+
+
+@pytest.fixture
+def rungs(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path):
+    """Climb with rungs that propose one Python after the other; return (rung, Python) of each attempt."""
+
+    def climb(proposals: dict[str, list[str]], tried: Tried, **ladder) -> list[tuple[str, str]]:
+        def rung(name: str):
+            def propose(question, help_) -> Proposal | None:
+                mine = [one for one in question.past if one.rung == name]
+                left = proposals[name][len(mine) :]
+                return Proposal(recipe=recipe_of(python=left[0])) if left else None
+
+            return propose
+
+        for name in proposals:
+            monkeypatch.setitem(RUNGS, name, rung(name))
+        monkeypatch.setattr("installers.ladder.attempt", tried)
+        bounds = Ladder(
+            **{
+                "order": tuple(proposals),
+                "enough": 0.8,
+                "budgets": dict.fromkeys(proposals, Budget(attempts=3, seconds=100.0)),
+                **ladder,
+            }
+        )
+        measure = settings.measure.model_copy(update={"ladder": bounds})
+        ours = settings.model_copy(update={"measure": measure})
+        case = case_of(PROJECT, tmp_path, TESTS)
+        install(SimpleNamespace(settings=ours), Known().memo(), case)
+        return [(one.rung, one.recipe.python) for one in tried.made]
+
+    return climb
+
+
+def test_rungs_are_climbed_in_order_until_enough_tests_pass(rungs) -> None:
+    tried = Tried({"3.8": 0.5, "3.9": 0.8})
+    found = rungs({"declared": ["3.7"], "ci": ["3.8"], "repair": ["3.9", "3.10"]}, tried)
+    assert found == [("declared", "3.7"), ("ci", "3.8"), ("repair", "3.9")]
+    assert [one.number for one in tried.made] == [0, 1, 2]
+
+
+def test_another_order_is_a_setting(rungs) -> None:
+    proposals = {"declared": ["3.7"], "ci": ["3.8"]}
+    found = rungs(proposals, Tried({"3.7": 1.0, "3.8": 1.0}), order=("ci", "declared"))
+    assert found == [("ci", "3.8")]
+
+
+def test_a_rung_has_no_more_attempts_than_its_budget(rungs) -> None:
+    budgets = {"declared": Budget(attempts=2, seconds=100.0), "ci": Budget(attempts=0, seconds=100.0)}
+    found = rungs({"declared": ["3.6", "3.7", "3.8"], "ci": ["3.9"]}, Tried({"3.6": 0.1}), budgets=budgets)
+    assert found == [("declared", "3.6"), ("declared", "3.7")]
+
+
+def test_a_rung_begins_nothing_once_its_seconds_are_spent(rungs) -> None:
+    budgets = dict.fromkeys(("declared", "ci"), Budget(attempts=9, seconds=150.0))
+    tried = Tried({"3.6": 0.1}, seconds=100.0)
+    found = rungs({"declared": ["3.6", "3.7", "3.8"], "ci": ["3.9"]}, tried, budgets=budgets)
+    assert found == [("declared", "3.6"), ("declared", "3.7"), ("ci", "3.9")]
+
+
+def test_a_rung_that_is_not_there_is_a_wrong_setting(rungs) -> None:
+    with pytest.raises(ConfigError, match="no rung 'guess'"):
+        rungs({"declared": []}, Tried({}), order=("declared", "guess"))
 
 
 @pytest.mark.parametrize(
@@ -76,36 +198,46 @@ def test_modules_that_must_be_importable(distribution: str, top_level, there, ne
     assert needed_modules(distribution, top_level, there) == needed
 
 
-@pytest.mark.parametrize(
-    ("backend", "mode", "expected"),
-    [
-        ("setuptools.build_meta", BuildMode.EDITABLE, ("setuptools>=61", "wheel")),
-        ("setuptools.build_meta", BuildMode.NORMAL, ("setuptools>=61", "wheel", "pip==24.0")),
-        ("flit_core.buildapi", BuildMode.NORMAL, ("setuptools>=61", "pip==24.0")),
-        ("flit_core.buildapi", BuildMode.NONE, ()),
-    ],
-)
-def test_build_requirements_of_a_mode(backend: str, mode: BuildMode, expected: tuple[str, ...]) -> None:
-    recipe = recipe_of(build_backend=backend, build_requirements=("setuptools>=61",))
-    assert build_requirements(recipe, mode) == expected
+@pytest.fixture(scope="session")
+def one_rung(workshop: Workshop) -> Workshop:
+    """A workshop whose ladder ends with what is declared."""
+    measure = workshop.settings.measure
+    ladder = measure.ladder.model_copy(update={"order": ("declared",)})
+    settings = workshop.settings.model_copy(update={"measure": measure.model_copy(update={"ladder": ladder})})
+    return replace(workshop, settings=settings)
 
 
 @pytest.fixture
-def climb(workshop: Workshop, tmp_path: Path) -> Callable[..., Installed]:
-    def climb(files=PROJECT, tests=TESTS, gold=GOLD, known=None, later=timedelta(), **recipe) -> Installed:
+def climb(one_rung: Workshop, grounded: list[Fact], tmp_path: Path) -> Callable[..., Installed]:
+    def climb(files=PROJECT, tests=TESTS, gold=GOLD, known=None, later=timedelta(), name="", **recipe) -> Installed:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
-        return install(workshop, (known or Known()).memo(later), case_of(files, folder, tests, gold, **recipe))
+        known = known if known is not None else Known()
+        known.facts += [one for one in grounded if one not in known.facts]
+        case = case_of(files, folder, tests, gold, **recipe)
+        return install(one_rung, known.memo(later), replace(case, instance_id=name or case.instance_id))
 
     return climb
+
+
+@pytest.fixture(scope="session")
+def grounded(workshop: Workshop) -> list[Fact]:
+    """The facts about the base's own interpreter and the tool chain: made once."""
+    return list(ground(workshop, Known().memo(), recipe_of()).facts)
 
 
 def outcomes(found: Installed) -> list[tuple[str, str]]:
     return [(fact.key.kind, fact.outcome) for fact in found.facts]
 
 
+def last(found: Installed, kind: str) -> Fact:
+    return [fact for fact in found.facts if fact.key.kind == kind][-1]
+
+
 @pytest.mark.docker
 @pytest.mark.index
-def test_editable_is_healthy_and_everything_is_remembered(climb, workshop: Workshop, tmp_path: Path) -> None:
+def test_editable_is_healthy_and_everything_is_remembered(
+    climb, one_rung: Workshop, workshop: Workshop, tmp_path: Path
+) -> None:
     known = Known()
     found = climb(known=known)
     assert found.environment is not None
@@ -114,7 +246,7 @@ def test_editable_is_healthy_and_everything_is_remembered(climb, workshop: Works
     locked = workshop.blobs.get_text(found.environment.lock_sha256)
     assert "pytest==7.3.1" in locked
     assert "demo" not in locked
-    nobody = replace(workshop, room=lambda: pytest.fail("an engine was asked for"))
+    nobody = replace(one_rung, room=lambda: pytest.fail("an engine was asked for"))
     again = install(nobody, known.memo(), case_of(PROJECT, tmp_path / "again", TESTS, GOLD))
     assert again == found
 
@@ -127,7 +259,7 @@ def test_back_end_without_pep_660_falls_back_to_a_normal_install_with_a_reinstal
     environment = found.environment
     assert environment is not None
     assert (environment.mode, environment.rebuild_cmd) == (BuildMode.NORMAL, "/opt/build/reinstall")
-    health = found.facts[-1].payload["modules"]["demo"]
+    health = last(found, "install.health").payload["modules"]["demo"]
     assert health["file"].startswith("/opt/env/")
     assert {"before": results(workshop, environment, None), "after": results(workshop, environment, GOLD)} == {
         "before": {"tests/test_demo.py::test_answer": "failed"},
@@ -153,14 +285,14 @@ def results(workshop: Workshop, environment: Environment, gold: bytes | None) ->
 
 @pytest.mark.docker
 @pytest.mark.index
-def test_refusal_that_a_later_attempt_made_good_is_not_asked_for_again(climb, workshop: Workshop, tmp_path) -> None:
+def test_refusal_that_a_later_attempt_made_good_is_not_asked_for_again(climb, one_rung: Workshop, tmp_path) -> None:
     known = Known()
     found = climb(NORMAL_ONLY, known=known)
     refused = [fact for fact in known.facts if not fact.ok]
     assert [(fact.outcome, fact.network) for fact in refused] == [("project-install-failed", False)]
     known.facts = [fact.model_copy(update={"network": True}) for fact in known.facts]  # as if the index had said no
     before = len(known.facts)
-    nobody = replace(workshop, room=lambda: pytest.fail("an engine was asked for"))
+    nobody = replace(one_rung, room=lambda: pytest.fail("an engine was asked for"))
     again = install(nobody, known.memo(timedelta(hours=7)), case_of(NORMAL_ONLY, tmp_path / "again", TESTS, GOLD))
     assert [fact.key for fact in again.facts] == [fact.key for fact in found.facts]
     assert again.environment == found.environment
@@ -173,7 +305,7 @@ def test_refusal_of_the_index_without_an_environment_is_asked_for_once_more(clim
     known = Known()
     for hours, ordinals in ((0, [0]), (1, [0]), (7, [0, 1]), (14, [0, 1])):
         climb(known=known, later=timedelta(hours=hours), requirements=("pytest==99",))
-        assert [fact.key.ordinal for fact in known.facts] == ordinals
+        assert [fact.key.ordinal for fact in known.facts if fact.key.kind == "install.lock"] == ordinals
 
 
 @pytest.mark.docker
@@ -200,10 +332,9 @@ def test_editable_install_that_copies_is_not_taken_for_healthy(climb) -> None:
 
 @pytest.mark.docker
 @pytest.mark.index
-def test_edit_that_no_mode_shows_is_refused_with_the_place_of_the_import(workshop: Workshop, tmp_path: Path) -> None:
+def test_edit_that_no_mode_shows_is_refused_with_the_place_of_the_import(climb, workshop: Workshop) -> None:
     frozen = BACKEND.replace("path.read_text()", "'answer = 41'")
-    case = replace(case_of({**NORMAL_ONLY, "backend.py": frozen}, tmp_path, TESTS), instance_id="pypi__frozen-1")
-    found = install(workshop, Known().memo(), case)
+    found = climb({**NORMAL_ONLY, "backend.py": frozen}, name="pypi__frozen-1")
     assert found.environment is None
     assert found.refusal is not None
     assert found.refusal.outcome == "edit-not-seen"
@@ -232,7 +363,7 @@ def test_project_that_pytest_itself_needs_is_the_one_of_the_tree(climb, workshop
     found = climb(files, tests, b"", distribution="iniconfig", version_hint="1.1.1", top_level=("iniconfig",))
     assert found.environment is not None, found.facts[-1].payload
     assert "iniconfig" not in workshop.blobs.get_text(found.environment.lock_sha256)
-    assert found.facts[-1].payload["modules"]["iniconfig"]["file"] == "/testbed/src/iniconfig/__init__.py"
+    assert last(found, "install.health").payload["modules"]["iniconfig"]["file"] == "/testbed/src/iniconfig/__init__.py"
 
 
 @pytest.mark.docker
@@ -252,7 +383,7 @@ def test_module_that_cannot_be_collected_before_the_fix_is_normal(climb) -> None
     gold = b"".join((GOLD[:-1].replace(b"+1 @@", b"+1,2 @@"), b"\n+new = True\n"))
     found = climb(PROJECT, tests, gold)
     assert found.environment is not None
-    assert found.facts[-1].payload["collected"] == 1
+    assert last(found, "install.health").payload["collected"] == 1
 
 
 @pytest.mark.docker
@@ -260,7 +391,7 @@ def test_module_that_cannot_be_collected_before_the_fix_is_normal(climb) -> None
 def test_tests_that_never_collect_are_refused_with_pytests_own_error(climb) -> None:
     found = climb(PROJECT, {"tests/test_x.py": "import no_such_module\n"})
     assert found.refusal is not None
-    assert found.refusal.outcome == "nothing-collected"
+    assert found.refusal.outcome == "collection-broken"
     assert "ModuleNotFoundError: No module named 'no_such_module'" in found.refusal.payload["detail"]
     assert outcomes(found).count(("install.project", "ok")) == 1  # another mode would not change it
 
@@ -287,5 +418,31 @@ def test_conftest_that_fails_is_pytest_unusable_with_its_error(climb) -> None:
 @pytest.mark.index
 def test_requirements_without_a_solution_end_the_climb(climb) -> None:
     found = climb(requirements=("pytest==99",))
-    assert outcomes(found) == [("install.lock", "lock-failed")]
-    assert found.refusal == found.facts[0]
+    assert [kind for kind, outcome in outcomes(found) if outcome == "lock-failed"] == [
+        "install.lock",
+        "install.attempt",
+    ]
+    assert "install.env" not in dict(outcomes(found))
+    assert found.refusal == last(found, "install.lock")
+
+
+@pytest.mark.docker
+@pytest.mark.index
+def test_what_no_file_declares_is_found_by_what_the_tests_miss_and_remembered(
+    workshop: Workshop, grounded: list[Fact], tmp_path: Path
+) -> None:
+    tests = {"tests/test_yaml.py": "import yaml\n\ndef test_yaml():\n    assert yaml.safe_load('a: 1') == {'a': 1}\n"}
+    known = Known(list(grounded))
+    found = install(workshop, known.memo(), case_of(PROJECT, tmp_path / "first", tests))
+    assert found.environment is not None, found.attempts
+    first, *_, repaired = found.attempts
+    assert (first.rung, first.outcome) == ("declared", "collection-broken")
+    assert repaired.rung == "repair"
+    assert [(str(edit.signature), bool(edit.why)) for edit in repaired.edits] == [("missing-module: yaml", True)]
+    assert any(line.lower().startswith("pyyaml") for line in repaired.recipe.requirements)
+
+    lesson = lesson_of(last(found, ATTEMPT))
+    again = install(
+        workshop, Known(list(grounded)).memo(), case_of(PROJECT, tmp_path / "again", tests), Memory(lessons=(lesson,))
+    )
+    assert [(one.rung, one.outcome) for one in again.attempts] == [("declared", "collection-broken"), ("memory", "ok")]

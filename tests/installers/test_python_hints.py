@@ -21,8 +21,9 @@ def test_everything_that_names_one():
             "tox.ini": "[tox]\nenvlist = py38\n",
             ".python-version": "3.9.1\n",
             "Pipfile": "[requires]\npython_version = '3.10'\n",
-            ".github/workflows/t.yml": "on: push\njobs:\n  t:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n"
-            "        python: ['3.11']\n    steps:\n      - uses: actions/setup-python@v5\n        with:\n"
+            ".github/workflows/t.yml": "on: push\njobs:\n  t:\n    runs-on: ubuntu-latest\n"
+            "    strategy:\n      matrix:\n        python: ['3.11']\n"
+            "    steps:\n      - uses: actions/setup-python@v5\n        with:\n"
             "          python-version: ${{ matrix.python }}\n      - run: pytest\n",
         }
     )

@@ -19,7 +19,7 @@ from miner.core.ledger import Ledger, fact_id
 from miner.core.records import Fact, Observation, Producer
 from miner.core.settings import Settings
 from miner.crawlers.index import IndexClient
-from miner.crawlers.pypi import PypiSource
+from miner.crawlers.pypi import EXTRACT, PypiSource
 from miner.jobs import correction, monthly
 
 ALPHA, BETA, QUIET = "pypi__alpha-1.1", "pypi__beta-1.1", "pypi__quiet-1.1"
@@ -72,7 +72,7 @@ QUERIES: dict[str, tuple[dict[str, Any], set[tuple[str, str]]]] = {
     "by-producer": ({"producer": "pypi.extract"}, extracts(ALPHA, BETA, QUIET)),
     "by-subject": ({"producer": "pypi.extract", "subject": BETA}, extracts(BETA)),
     "by-kind": (RUNS, {(ALPHA, "validate.before"), (BETA, "validate.before")}),
-    "by-epoch": ({"producer": "pypi.extract", "epoch": 1, "subject": QUIET}, extracts(QUIET)),
+    "by-epoch": ({"producer": "pypi.extract", "epoch": EXTRACT.epoch, "subject": QUIET}, extracts(QUIET)),
     "by-an-epoch-that-never-was": ({"producer": "pypi.extract", "epoch": 7}, set()),
 }
 
@@ -150,7 +150,7 @@ def test_what_no_candidate_of_the_settings_rests_on_is_counted(world: World) -> 
 class Raised(PypiSource):
     """The real source, after somebody corrected how it extracts."""
 
-    extract_producer = Producer(name="pypi.extract", epoch=2)
+    extract_producer = Producer(name="pypi.extract", epoch=EXTRACT.epoch + 1)
 
 
 def test_raised_epoch_keeps_what_its_query_left_valid_and_measures_the_rest_under_its_own_number(world: World) -> None:
@@ -163,11 +163,11 @@ def test_raised_epoch_keeps_what_its_query_left_valid_and_measures_the_rest_unde
         chosen.measure.archive,
     )
     assert monthly.run(chosen, quiet=True, source=raised).measured == 0
-    correction.invalidate(chosen, why="epoch 2", producer="pypi.extract", epoch=1, subject=QUIET)
+    correction.invalidate(chosen, why="a later epoch", producer="pypi.extract", epoch=EXTRACT.epoch, subject=QUIET)
     found = correction.remeasure(chosen, quiet=True, source=raised)
     assert [(one.subject, one.kind, one.same) for one in found.changes] == [(QUIET, "source.extract", True)]
     epochs = {
         fact.key.subject: fact.key.epoch for fact in world.standing().values() if fact.key.kind == "source.extract"
     }
-    assert epochs == {ALPHA: 1, BETA: 1, QUIET: 2}
+    assert epochs == {ALPHA: EXTRACT.epoch, BETA: EXTRACT.epoch, QUIET: EXTRACT.epoch + 1}
     assert monthly.run(chosen, quiet=True, source=raised).measured == 0

@@ -46,7 +46,7 @@ from miner.crawlers.merged import Coordinates, extract_pull, whole_trees
 from miner.crawlers.mirror import Mirror, Mirrors
 
 LOOK_UP = Producer(name="github.look_up")
-EXTRACT = Producer(name="github.extract")
+EXTRACT = Producer(name="github.extract", epoch=2)
 OPTOUT = Producer(name="github.optout")
 
 

@@ -75,8 +75,8 @@ def jobs_of(readings: Iterable[tuple[Label, Reading]]) -> list[Job]:
     for rows in groups.values():
         _, _, job = max(rows, key=lambda row: number(newest(row[2].pythons) or ""))
         pythons = tuple(dict.fromkeys(version for _, _, other in rows for version in other.pythons))
-        label = _label([parts for parts, _, _ in rows], pythons)
-        source = f"{job.source} ({label})" if label and len(groups) > 1 else job.source
+        name = _label([parts for parts, _, _ in rows], pythons)
+        source = f"{job.source} ({name})" if name and len(groups) > 1 else job.source
         found.append(job.model_copy(update={"pythons": pythons, "source": source}))
     return found
 
