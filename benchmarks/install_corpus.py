@@ -30,7 +30,7 @@ from installers.describe import describe
 from installers.health import TestSide
 from installers.interface import Memory, Refusal, Tree
 from installers.ladder import Installed, chosen, install
-from installers.pythons import load_pythons
+from installers.pythons import chosen_among
 from miner.core.errors import InfrastructureFault, Interrupted
 from miner.core.excerpt import error_excerpt
 from miner.core.ledger import fact_id
@@ -87,7 +87,7 @@ class Bench:
         work = context.settings.paths.work
         self._index = IndexClient(context.settings.index, work / "downloads", stopped=context.stop)
         self._repos = work / "repos"
-        self._pythons = load_pythons()
+        self._pythons = chosen_among(context.settings)
 
     def package(self, row: Row, memo: Memo) -> Package:
         """Return a package; its files are read once."""

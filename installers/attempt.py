@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +23,7 @@ from installers.repair.signatures import signatures_of_log, signatures_of_run
 from installers.reports import log_of
 from installers.share import is_good
 from installers.suite import run_of_suite, suite, suite_of
+from miner.core.blobs import BlobStore
 from miner.core.ledger import fact_id
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Candidate, Environment, Fact, Observation, Producer, Recipe
@@ -32,6 +34,7 @@ ATTEMPT = "install.attempt"
 ORDER = ("install.ground", "install.lock", "install.wheel", "install.env", "install.project", HEALTH)
 """The steps of an attempt that can refuse it, in the order in which they are come to."""
 
+_NUMBERS = ("share", "passed", "total", "skipped", "good", "broken", "seconds")
 _SETTLED = (Reason.PATCH_DOES_NOT_APPLY, Reason.NOTHING_COLLECTED)  # another mode would not change it
 _NAMES = {
     "install.lock": "lock",
@@ -101,9 +104,29 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, nu
         seconds=round(sum(fact.measures.get("wall_s", 0.0) for fact in tried.facts), 3),
         **tried.result(),
     )
-    seen = Observation(outcome=made.outcome, payload=made.model_dump(mode="json"))
-    help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"attempt": made}, lambda: seen)
+    seen = observation_of(made, help_.workshop.blobs)
+    help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"attempt": seen.payload}, lambda: seen)
     return made
+
+
+def observation_of(made: Attempt, blobs: BlobStore) -> Observation:
+    """Return an attempt as it is kept. What its tests did is no content: a test may do something else next time."""
+    numbers = {name: float(value) for name in _NUMBERS if (value := getattr(made, name)) is not None}
+    shown = "".join(f"{signature.model_dump_json()}\n" for signature in made.signatures)
+    return Observation(
+        outcome=made.outcome,
+        payload=made.model_dump(mode="json", exclude={*_NUMBERS, "signatures"}),
+        measures=numbers,
+        logs={"signatures": blobs.put_text(shown)} if shown else {},
+    )
+
+
+def attempt_of(fact: Fact, blobs: BlobStore | None = None) -> Attempt:
+    """Return the attempt that a fact holds; its signatures only where the blobs are at hand."""
+    shown = blobs.get_text(fact.logs["signatures"]) if blobs is not None and "signatures" in fact.logs else ""
+    numbers = {name: value for name, value in fact.measures.items() if name in _NUMBERS}
+    signatures = [json.loads(line) for line in shown.splitlines()]
+    return Attempt.model_validate({**fact.payload, **numbers, "signatures": signatures})
 
 
 class _Try:
@@ -183,7 +206,7 @@ class _Try:
             "total": found.total,
             "skipped": found.skipped,
             "good": is_good(found, broken, self._workshop.settings.measure.ladder.enough),
-            "broken": tuple(one.path for one in broken if one.counts),
+            "broken": sum(one.counts for one in broken),
             "signatures": self._signatures_of_run(found.share, tested, examined, any(one.counts for one in broken)),
         }
 

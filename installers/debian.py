@@ -33,7 +33,6 @@ REDUCER = 1
 
 Sort = Literal["header", "library", "pkg-config", "tool"]
 
-_ARCHITECTURES = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 _TRIPLET = "(?:[a-z0-9_]+-linux-gnu/)?"
 _PLACES: tuple[tuple[Sort, re.Pattern[str]], ...] = (
     ("header", re.compile(rf"usr/include/{_TRIPLET}(.+\.(?:h|hh|hpp|hxx|inc))\Z")),

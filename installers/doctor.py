@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from installers.interpreter_tree import HOMES
 from installers.interpreters import local_pythons
 from installers.managed_python import reached
-from installers.pythons import Python, load_pythons
+from installers.pythons import Python, chosen_among
 from miner.core.settings import Docker, Settings
 from miner.sandbox.debootstrap import host_architecture
 from miner.sandbox.doctor import Check
@@ -21,13 +21,15 @@ _NEXT_STEP = (
 
 def checks(settings: Settings) -> list[Check]:
     """Look at everything."""
-    return [check_pythons(settings, load_pythons()), check_packages(settings.docker)]
+    return [check_pythons(settings, chosen_among(settings)), check_packages(settings.docker)]
 
 
 def check_pythons(settings: Settings, pythons: Sequence[Python]) -> Check:
     """Whether interpreters are to be had, and which of the list are not."""
     own = [python for python in pythons if not python.executable.startswith(f"{HOMES}/")]
     others = [python for python in pythons if python not in own]
+    if not others:
+        return Check(name="interpreters", ok=True, detail=f"base image: {_names(own)}; no others are asked for")
     trouble = next(
         (reached(settings, one.managed, host_architecture()) for one in reversed(others) if one.managed is not None),
         "it has no build of any",

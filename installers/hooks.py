@@ -104,7 +104,7 @@ def unsatisfied(asked: Iterable[object], packages: Mapping[str, str], python: st
 
 def _requirement(text: object) -> Requirement | None:
     try:
-        return Requirement(str(text))
+        return Requirement(text) if isinstance(text, str) else None
     except InvalidRequirement:
         return None
 

@@ -85,7 +85,7 @@ class Delta(Record):
 
 
 class Attempt(Record):
-    """What came of a proposal; the payload of a fact `install.attempt`.
+    """What came of a proposal. A fact `install.attempt` holds it: what differs from run to run among its measurements.
 
     Attributes:
         number: counted over all rungs, from 0.
@@ -101,7 +101,7 @@ class Attempt(Record):
         share: of the candidate's own tests, those that pass at the base commit; None where there are none.
         passed: number of those that pass, of `total`.
         good: no better environment is looked for (`installers.share.is_good`).
-        broken: test files that cannot be collected at the base, which the patches do not explain.
+        broken: number of test files that cannot be collected at the base, which the patches do not explain.
         steps: ids of the facts that it rests on.
         seconds: that these took when they were measured.
     """
@@ -126,7 +126,7 @@ class Attempt(Record):
     total: int = 0
     skipped: int = 0
     good: bool = False
-    broken: tuple[str, ...] = ()
+    broken: int = 0
     steps: tuple[str, ...] = ()
     seconds: float = 0.0
 

@@ -107,7 +107,7 @@ def _candidates(workshop: Workshop, python: Python, folder: Path, faults: list[s
     if python.managed is None:
         faults.append("uv has no build of it")
     else:
-        managed = managed_python(workshop, python, folder / "managed")
+        managed = managed_python(workshop.settings, workshop.base.architecture, python, folder / "managed")
         if isinstance(managed, Path):
             yield _Found(managed, "uv", python.managed.release)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from installers.attempt import ATTEMPT, InstallCase, attempt, furthest
+from installers.attempt import ATTEMPT, InstallCase, attempt, attempt_of, furthest
 from installers.interface import Attempt, Help, Memory, Question
 from installers.pythons import chosen_among
 from installers.rungs import RUNGS
@@ -46,7 +46,7 @@ class Installed:
 
 def attempts_of(trail: Iterable[Fact]) -> tuple[Attempt, ...]:
     """Return the attempts in a trail of facts, in order."""
-    return tuple(Attempt.model_validate(fact.payload) for fact in trail if fact.key.kind == ATTEMPT)
+    return tuple(attempt_of(fact) for fact in trail if fact.key.kind == ATTEMPT)
 
 
 def chosen(attempts: Sequence[Attempt]) -> Attempt | None:

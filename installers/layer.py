@@ -29,6 +29,7 @@ _CHUNK = 1 << 20
 _MAX_RECORD = 16 << 20  # a RECORD of 100,000 files has 10 MB
 _MAX_URL = 64 << 10
 _WHITEOUT = ".wh."
+_LEVEL = 3  # of the compression: a tenth larger than by default, in less than half of the time
 _DROPPED_DIRS = frozenset({"__pycache__"})
 _DROPPED_FILES = frozenset({"uv_cache.json", ".lock"})
 
@@ -192,7 +193,7 @@ def store(entries: Iterable[TarEntry], blobs: BlobStore, scratch: Path) -> Layer
     with tempfile.TemporaryFile(dir=scratch) as file:
         layer = deterministic_tar(rooted(entries), file, mtime=TIME)
         file.seek(0)
-        blobs.put_stream(layer.diff_id.removeprefix("sha256:"), chunks_of(file))
+        blobs.put_stream(layer.diff_id.removeprefix("sha256:"), chunks_of(file), level=_LEVEL)
     return layer
 
 

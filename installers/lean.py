@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from installers.requirements import name_of
-from installers.selection import is_test_group
+from installers.selection import is_test_group, without_tools
 from installers.tools import is_for_testing
 from miner.project.model import Declared, Group, GroupKind
 
@@ -30,7 +30,7 @@ def lean_groups(chosen: Sequence[Group], notes: list[str]) -> tuple[Group, ...]:
         first = min(tests, key=lambda group: _KINDS.index(group.kind) if group.kind in _KINDS else len(_KINDS))
         left = [group.name for group in chosen if group is not first]
         notes.extend(f"{name}: left out, {first.name} of {first.kind} is taken alone" for name in left)
-        return (_open(first, first.requirements),)
+        return (_open(first, without_tools(first, notes).requirements),)
     kept = [
         _open(group, [item for item in group.requirements if is_for_testing(name_of(item.text))]) for group in chosen
     ]

@@ -21,7 +21,6 @@ import structlog
 import uv
 
 from installers.pythons import Build, Python
-from installers.workshop import Workshop
 from miner.core.index_access import ca_bundle
 from miner.core.settings import Settings
 
@@ -39,16 +38,16 @@ _unreached: dict[str, str] = {}
 """Mirror -> what was said when it was asked last, in vain."""
 
 
-def managed_python(workshop: Workshop, python: Python, folder: Path) -> Path | str:
+def managed_python(settings: Settings, architecture: str, python: Python, folder: Path) -> Path | str:
     """Return the folder of an interpreter that uv has put into `folder`, or why there is none."""
-    build, architecture = python.managed, workshop.base.architecture
+    build = python.managed
     if build is None or architecture not in build.sha256 or architecture not in _FAMILIES:
         return f"no build is listed for {architecture}"
     mirror = _mirror()
     with _guard:  # one download at a time; those who wait know whether the mirror was reached
         if mirror in _unreached:
             return _unreached[mirror]
-        said = _install(workshop.settings, build, architecture, folder)
+        said = _install(settings, build, architecture, folder)
         if said is not None and any(word in said.lower() for word in _UNREACHABLE):
             _unreached[mirror] = said
     if said is not None:

@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
 def lesson_of(fact: Fact) -> Lesson | None:
     """Return what an attempt teaches; None where it came to nothing, or needed no change of what is declared."""
     made = Attempt.model_validate(fact.payload)
-    if not made.ok or made.broken or made.delta == Delta():
+    if not made.ok or fact.measures.get("broken") or made.delta == Delta():
         return None
     signatures = {edit.signature for edit in made.edits}
     return Lesson(
@@ -77,7 +77,7 @@ def lesson_of(fact: Fact) -> Lesson | None:
         cutoff=made.cutoff,
         delta=made.delta,
         answers=made.edits[0].signature if len(made.edits) == len(signatures) == 1 else None,
-        share=made.share,
+        share=fact.measures.get("share"),
         fact=fact_id(fact.key),
     )
 

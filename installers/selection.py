@@ -58,10 +58,10 @@ def choose(
         if not _say_something(chosen, is_for_testing):
             beside = (_beside(others), _everything(others))
             more = next((some for some in beside if _say_something(some, known.__contains__)), [])
-            chosen += [_without(TOOLS, group, notes) for group in more]
+            chosen += [without_tools(group, notes) for group in more]
         return tuple(chosen)
     for fallback in (_development(others), _beside(others), _everything(others), _conda(groups, python)):
-        chosen += [_without(TOOLS, group, notes) for group in fallback]
+        chosen += [without_tools(group, notes) for group in fallback]
         if _say_something(chosen, known.__contains__):
             break
     return tuple(chosen)
@@ -75,20 +75,23 @@ def _say_something(groups: Iterable[Group], is_known: Callable[[str], bool] = la
         is_known: whether a distribution of this name says nothing.
     """
     return any(
-        group.extras or group.groups or not all(is_known(name_of(item.text)) for item in _untooled(group))
+        group.extras
+        or group.groups
+        or not all(is_known(name_of(item.text)) for item in without_tools(group, []).requirements)
         for group in groups
     )
 
 
-def _untooled(group: Group) -> tuple[Declared, ...]:
-    return _without(TOOLS, group, []).requirements
+def without_tools(group: Group, notes: list[str]) -> Group:
+    """Take out what no test imports."""
+    return _without(TOOLS, group, notes)
 
 
 def _with_pytest(development: Iterable[Group], chosen: Iterable[Group], notes: list[str]) -> list[Group]:
     """Return the development groups that ask for pytest where the chosen ones do not: they hold its plug-ins too."""
     if any(_asks_for_pytest(group) for group in chosen):
         return []
-    return [_without(TOOLS, group, notes) for group in development if _asks_for_pytest(group)]
+    return [without_tools(group, notes) for group in development if _asks_for_pytest(group)]
 
 
 def _own_extras(development: Iterable[Group]) -> list[Group]:
@@ -139,7 +142,7 @@ def _conda_rank(path: str, python: str) -> tuple[bool, bool, bool, bool]:
 
 
 def without_plugins(declared: Iterable[Declared], notes: list[str]) -> tuple[Declared, ...]:
-    """Take out the plug-ins that change what is collected or in which order."""
+    """Take out what is left out wherever it is asked for."""
     return _without(PLUGINS, Group(name="", kind=GroupKind.EXTRA, requirements=tuple(declared)), notes).requirements
 
 

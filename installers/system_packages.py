@@ -52,6 +52,7 @@ _OF_ONE_MACHINE = re.compile(
 """What scripts of packages make anew each time: caches, keys, databases, numbers of this machine."""
 
 _MB = 1 << 20
+_MAX_BYTES = 2048 * _MB
 
 _log = structlog.get_logger()
 
@@ -71,8 +72,7 @@ def system_packages(workshop: Workshop, memo: Memo, names: Iterable[str]) -> Fac
     """
     held = {line.split(" ")[0] for line in workshop.base.packages.splitlines()}
     chosen = tuple(sorted({name for name in names if name not in held}))
-    limit = workshop.limits.disk_mb
-    inputs = {"packages": chosen, "base": workshop.base.digest, "trim": TRIM, "disk_mb": limit}
+    inputs = {"packages": chosen, "base": workshop.base.digest, "trim": TRIM}
     subject = f"debian-{hash_of(inputs)[:16]}"
     return memo.measure(PRODUCER, KIND, subject, inputs, lambda: _observe(workshop, chosen))
 
@@ -118,7 +118,7 @@ def _observe(workshop: Workshop, names: tuple[str, ...]) -> Observation:
         above = {entry.path: entry for entry in grown_entries(read_tar(grown, keep))}
         lock = _lock(below, above, _lists(grown))
         entries = list(_whole(difference(below, above), above))
-        if (size := sum(entry.length for entry in entries)) > workshop.limits.disk_mb * _MB:
+        if (size := sum(entry.length for entry in entries)) > _MAX_BYTES:
             return _too_large(names, size)
         layer = store(entries, workshop.blobs, folder)
     return Observation(
@@ -140,7 +140,7 @@ def _unknown(
 
 
 def _too_large(names: Iterable[str], size: int) -> Observation:
-    detail = f"the Debian packages take {size // _MB} MiB"
+    detail = f"the Debian packages take {size // _MB} MiB, more than {_MAX_BYTES // _MB}"
     return Observation(
         outcome=Reason.BUILD_LIMIT.value, payload={"packages": list(names), "detail": detail}, network=True
     )

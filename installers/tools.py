@@ -50,13 +50,16 @@ TESTING = words(
     tomli inline-snapshot dirty-equals
     """
 )
-# Plug-ins that change what pytest collects or in which order, wherever they are asked for.
+# What is left out wherever it is asked for: plug-ins that change what pytest collects, in which order or how it prints,
+# and what sends coverage away (codecov was deleted from the index once, so that old dates do not have it).
 _LINT_PLUGIN = "adds checks of style to the tests"
 PLUGINS: Mapping[str, str] = {
     **dict.fromkeys(("pytest-enabler", "pytest-ruff", "pytest-mypy", "pytest-checkdocs", "pytest-black"), _LINT_PLUGIN),
     **dict.fromkeys(("pytest-black-multipy", "pytest-flake8", "pytest-pylint", "pytest-isort"), _LINT_PLUGIN),
     **dict.fromkeys(("pytest-pycodestyle", "pytest-codestyle", "pytest-pydocstyle", "pytest-flakes"), _LINT_PLUGIN),
     **dict.fromkeys(("pytest-perf", "pytest-pep8"), _LINT_PLUGIN),
+    **dict.fromkeys(("codecov", "coveralls", "python-coveralls", "codacy-coverage"), "sends coverage away"),
+    **dict.fromkeys(("pytest-sugar", "pytest-instafail"), "changes the output only"),
     **dict.fromkeys(("pytest-randomly", "pytest-random-order", "pytest-reverse"), "changes the order of the tests"),
 }
 TOOL_PREFIXES = (

@@ -190,6 +190,7 @@ _DATA = (
     _row("numpy<2.4", r"numpy:(?:in1d|trapz)", "NumPy 2.4 took these names away"),
     _row("numpy<2", r"numpy-2", "NumPy 2.0 took names away", Kind.TEXT),
     _row("numpy<2", r"numpy", "what was compiled for NumPy 1 does not run on NumPy 2", Kind.BINARY_MISMATCH),
+    _row("numpy<1.25", r"numpy\.testing\.utils", "NumPy 1.25 took it away"),
     _row("numpy<1.18", r"numpy\.testing\.(?:decorators|noseclasses|nosetester)", "NumPy 1.18 took these away"),
     _row("pandas<1", r"(?:DataFrame|Series):(?:ix|get_value|as_matrix|ftypes)", "pandas 1.0 took these methods away"),
     _row(
@@ -200,16 +201,21 @@ _DATA = (
     ),
     _row("pandas<3", r"(?:DataFrame|Series):applymap", "pandas 3.0 took applymap away"),
     _row(
-        "scipy<1.3",
-        r"(?:scipy\.misc|\?):(?:comb|factorial|logsumexp|imread|imsave|imresize|toimage)",
-        "SciPy 1.3 took these names away",
+        "scipy<1.2",
+        r"(?:scipy\.misc|\?):(?:imread|imsave|imresize|imrotate|toimage|fromimage)",
+        "SciPy 1.2 took these names away",
     ),
+    _row("scipy<1.3", r"(?:scipy\.misc|\?):(?:comb|factorial|logsumexp)", "SciPy 1.3 took these names away"),
     _row(
         "scipy<1.14",
-        r"(?:scipy\.integrate|\?):(?:simps|trapz|cumtrapz)|(?:scipy\.linalg|\?):(?:tril|triu)",
+        r"(?:scipy\.integrate|\?):(?:simps|trapz|cumtrapz)",
         "SciPy 1.14 took these names away",
     ),
-    _row("scipy<1.13", r"scipy\.signal:(?:gaussian|hann|hamming|blackman|kaiser)", "SciPy 1.13 took these away"),
+    _row(
+        "scipy<1.13",
+        r"scipy\.signal:(?:gaussian|hann|hamming|blackman|kaiser)|scipy\.linalg:(?:tril|triu)",
+        "SciPy 1.13 took these away",
+    ),
     _row("scikit-learn<0.20", r"sklearn\.(?:cross_validation|grid_search|learning_curve)", "gone in scikit-learn 0.20"),
     _row("scikit-learn<0.23", r"sklearn\.externals(?:\.\w+)?|sklearn\.externals:\w+", "gone in scikit-learn 0.23"),
     _row(
@@ -265,9 +271,9 @@ _TOOLS = (
         "pyparsing 3.0 took these names away",
     ),
     _row(
-        "cryptography<42",
+        "cryptography<39",
         r"lib:(?:GEN_EMAIL|OpenSSL_add_all_algorithms|X509_V_FLAG_\w+|SSL_\w+)",
-        "cryptography took what an older pyOpenSSL calls away",
+        "cryptography 39 took away what an older pyOpenSSL calls",
     ),
 )
 

@@ -36,8 +36,11 @@ LAST_WITH = "install.last-with"
 
 _SETTLED = timedelta(days=30)
 _LARGEST_SDIST = 24 << 20
-_MOST_LOOKS = 8
 _MOST_RELEASES = 400
+_DEFINED = (
+    r"^[ \t]*(?:async )?(?:def|class) +{0}\b|^[ \t]*{0} *(?::[^=\n]*)?=(?!=)"
+    r"|^[ \t]*(?:from +[\w.]+ +)?import [^\n]*\b{0}\b|^[ \t]+{0},?[ \t]*(?:#.*)?$|['\"]{0}['\"]"
+)
 _CODE = (".py", ".so", ".pyi")
 
 
@@ -80,7 +83,7 @@ class Index:
         return str(fact.payload["distribution"]) if fact.ok else None
 
     def last_with(self, name: str, module: str, member: str) -> str | None:
-        """Return the last version of a distribution that has a module, or a word in it, where the newest has not."""
+        """Return the last version of a distribution that has a module, or a name in it, where the newest has not."""
         name = canonicalize_name(name)
 
         def run() -> Observation:
@@ -151,25 +154,42 @@ class Index:
         yield from (finished or usable)[:3]
 
     def _last_with(self, name: str, module: str, member: str, looked: list[str]) -> str | None:
-        newest_has: bool | None = None
-        for version, files in self._steps(name):
-            inside = self._inside(files)
-            if inside is None:
-                continue
-            there = _holds(inside, module, member)
-            looked.append(f"{version}: {'has it' if there else 'has it not'}")
-            if there:
-                return None if newest_has is None else str(version)
-            newest_has = False
-        return None
+        """Look into the newest version, go back in growing steps until one has it, then halve what lies between.
 
-    def _steps(self, name: str) -> Iterator[tuple[Version, list[IndexFile]]]:
-        """Return the newest version, then the last ones of older series, a bounded number of them."""
+        Only the last version of a series (X.Y) is looked into. One that cannot be looked into counts as one without.
+        """
+        series = self._series(name)
+
+        def has(place: int) -> bool:
+            version, files = series[place]
+            inside = self._inside(files)
+            there = inside is not None and _holds(inside, module, member)
+            looked.append(f"{version}: {'has it' if there else 'has it not'}")
+            return there
+
+        place, step = len(series) - 1, 1
+        if place < 1 or has(place):
+            return None
+        without = place
+        while place > 0:
+            place, step = max(0, place - step), step * 2
+            if has(place):
+                break
+            without = place
+        else:
+            return None
+        while without - place > 1:
+            middle = (place + without) // 2
+            place, without = (middle, without) if has(middle) else (place, middle)
+        return str(series[place][0])
+
+    def _series(self, name: str) -> list[tuple[Version, list[IndexFile]]]:
+        """Return the last version of each series that this Python can use, oldest first."""
         series: dict[tuple[int, ...], tuple[Version, list[IndexFile]]] = {}
         for version, files in self._versions(name):
             if not version.is_prerelease and any(admits(file.requires_python, self.python) for file in files):
                 series[version.release[:2]] = (version, files)
-        yield from list(reversed(series.values()))[:_MOST_LOOKS]
+        return list(series.values())
 
     def _inside(self, files: Sequence[IndexFile]) -> _Inside | None:
         """Return what can be looked into of a version: a wheel, else its source distribution."""
@@ -240,6 +260,10 @@ def _holds(inside: _Inside, module: str, member: str) -> bool:
     if not member:
         return provides(inside.names(), module)
     path = module.replace(".", "/")
-    word = re.compile(rf"\b{re.escape(member)}\b")
     texts = (inside.text(f"{path}.py"), inside.text(f"{path}/__init__.py"))
-    return any(word.search(text) for text in texts) or provides(inside.names(), f"{module}.{member}")
+    return any(defines(text, member) for text in texts) or provides(inside.names(), f"{module}.{member}")
+
+
+def defines(source: str, name: str) -> bool:
+    """Whether a module's source defines or imports a name, or names it in a string (`__all__`, `__getattr__`)."""
+    return re.search(_DEFINED.format(re.escape(name)), source, re.MULTILINE) is not None

@@ -49,7 +49,7 @@ _IMPORTS = (
     ),
     *_of(
         Kind.MISSING_ATTRIBUTE,
-        (r"AttributeError: module '([\w.]+)' has no attribute '(\w+)'", r"\1:\2"),
+        (r"AttributeError: module '?([\w.]+)'? has no attribute '?(\w+)'?", r"\1:\2"),
         (r"AttributeError: (?:type object )?'([\w.]+)' (?:object )?has no attribute '(\w+)'", r"\1:\2"),
     ),
     *_of(

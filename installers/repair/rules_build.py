@@ -23,6 +23,7 @@ from installers.repair.kinds import Kind
 from installers.repair.rule import Rule, rule
 from installers.repair.rules_resolve import next_cutoff, older_python
 from miner.core.records import Recipe
+from miner.project.versions import version_of
 
 _NEEDS = (Kind.BUILD_NEEDS_MODULE, Kind.BUILD_NEEDS_NAME)
 _BUILD_TOOLS = {"cython": "Cython", "pkg_resources": "setuptools<82"}
@@ -104,7 +105,7 @@ def _named(subject: str) -> tuple[str, Version | None]:
     """Return name and version of what does not build, of either form: `name==version`, `name: what it needs`."""
     name, _, rest = subject.partition("==")
     if rest:
-        return canonicalize_name(name), Version(rest)
+        return canonicalize_name(name), version_of(rest)
     return (canonicalize_name(name.partition(":")[0]), None) if subject else ("", None)
 
 

@@ -110,7 +110,8 @@ def last_version_with(recipe: Recipe, subject: str, context: Context) -> Recipe 
     """Take the last version of a distribution that has a module or a name, which the newest one has not."""
     module, _, name = subject.partition(":")
     top = module.partition(".")[0]
-    if not top or top == "?" or _is_own(recipe, module) or (not name and "." not in module):
+    of_module = top.islower() and top.isidentifier()  # an attribute may be that of a class
+    if not of_module or _is_own(recipe, module) or (not name and "." not in module):
         return None
     distribution = context.provider(top)
     if distribution is None:
@@ -142,9 +143,7 @@ RULES: tuple[Rule, ...] = (
         Kind.MISSING_MODULE,
         Kind.MISSING_PLUGIN,
     ),
-    rule(
-        "last-version-with", last_version_with, "an older version has {subject}", Kind.MISSING_MODULE, Kind.MISSING_NAME
-    ),
+    rule("last-version-with", last_version_with, "an older version has {subject}", Kind.MISSING_MODULE, *_NAMES),
     rule(
         "normal-install",
         normal_install,

@@ -11,6 +11,7 @@ from installers.repair.kinds import Kind
 from installers.repair.pythons import MESSAGES, first_python, last_python
 from installers.repair.rule import Rule, rule
 from miner.core.records import Recipe
+from miner.project.versions import version_of
 
 
 def another_python(recipe: Recipe, context: Context, wanted: Callable[[str], bool]) -> Recipe | None:
@@ -31,16 +32,18 @@ def _distance(version: str, now: Version) -> int:
 
 def until(recipe: Recipe, context: Context, last: str) -> Recipe | None:
     """Take a Python that is no younger than one."""
-    if Version(recipe.python) <= Version(last):
+    bound = version_of(last)
+    if bound is None or Version(recipe.python) <= bound:
         return None
-    return another_python(recipe, context, lambda version: Version(version) <= Version(last))
+    return another_python(recipe, context, lambda version: Version(version) <= bound)
 
 
 def since(recipe: Recipe, context: Context, first: str) -> Recipe | None:
     """Take a Python that is no older than one."""
-    if Version(recipe.python) >= Version(first):
+    bound = version_of(first)
+    if bound is None or Version(recipe.python) >= bound:
         return None
-    return another_python(recipe, context, lambda version: Version(version) >= Version(first))
+    return another_python(recipe, context, lambda version: Version(version) >= bound)
 
 
 def python_that_has_it(recipe: Recipe, subject: str, context: Context) -> Recipe | None:

@@ -32,7 +32,7 @@ ALLOWED: tuple[tuple[str, str], ...] = (
 )
 # Parts of names that speak against a variable, whatever else its name says.
 _REFUSED = re.compile(
-    r"COV|TOKEN|UPLOAD|PARALLEL|WORKERS|ARGS|ADDOPTS|OPTS|FLAGS_|TOX|NOX|CACHE|REPORT|RESULT|COLOR|DEPLOY"
+    r"COV|DEBUG|TOKEN|UPLOAD|PARALLEL|WORKERS|ARGS|ADDOPTS|OPTS|FLAGS_|TOX|NOX|CACHE|REPORT|RESULT|COLOR|DEPLOY"
 )
 _ALLOWED = tuple(re.compile(rf"(?:{pattern})\Z") for pattern, _ in ALLOWED)
 # Values that are true of a runner only: places, addresses of services, what a shell would fill in.

@@ -17,7 +17,7 @@ from installers.repair.context import Context
 from installers.repair.modules import Index
 from installers.repair.packages import package_lookup
 from installers.repair.rule import Rule
-from installers.repair.rules import answers
+from installers.repair.rules import RULES, answers
 from miner.core.hashing import hash_of
 from miner.core.reasons import Reason
 from miner.core.records import Recipe
@@ -32,6 +32,9 @@ _STEPS: dict[str, int] = {
     Reason.LOCK_FAILED.value: 1,
     Reason.BUILD_FAILED.value: 2,
     Reason.PROJECT_INSTALL_FAILED.value: 3,
+    Reason.REBUILD_NEEDS_NETWORK.value: 3,
+    Reason.SUBMODULE_MISSING.value: 3,
+    Reason.REBUILD_FAILED.value: 4,
     Reason.PYTEST_UNUSABLE.value: 4,
     Reason.IMPORT_FAILED.value: 4,
     Reason.EDIT_NOT_SEEN.value: 5,
@@ -86,10 +89,6 @@ class _Step:
     signature: Signature
 
     @property
-    def pair(self) -> Pair:
-        return self.rule.name, self.signature
-
-    @property
     def edit(self) -> Edit:
         return Edit(rule=self.rule.name, signature=self.signature, why=self.rule.reason(self.signature))
 
@@ -117,22 +116,21 @@ class _Search:
 
     def _single(self) -> Iterator[list[_Step]]:
         """Each edit that was tried together with others only, and did not help that way."""
-        if self._together:
-            for steps in self._steps():
-                yield from ([step] for step in steps if step.pair in self._together)
+        for signature in self._best.signatures:
+            yield from ([_Step(rule, signature)] for rule in RULES if (rule.name, signature) in self._together)
 
     def _bundles(self) -> Iterator[list[_Step]]:
-        """For each signature the first rule that is new; where that is known by its result, the rules alone."""
-        fresh = [[step for step in steps if step.pair not in self._alone | self._together] for steps in self._steps()]
-        yield [steps[0] for steps in fresh if steps][:_MOST_EDITS]
-        yield from ([step] for steps in fresh for step in steps)
+        """For each signature the first rule that is new, all at once; where that is known, one after another."""
+        first = [next(self._fresh(signature), None) for signature in self._best.signatures]
+        yield [step for step in first if step is not None][:_MOST_EDITS]
+        for signature in self._best.signatures:
+            yield from ([step] for step in self._fresh(signature))
 
-    def _steps(self) -> list[list[_Step]]:
-        recipe = self._best.recipe
-        return [
-            [_Step(rule, signature) for rule, _ in answers(recipe, signature, self._context)]
-            for signature in self._best.signatures
-        ]
+    def _fresh(self, signature: Signature) -> Iterator[_Step]:
+        """The rules that answer a signature and were not tried."""
+        for rule, _ in answers(self._best.recipe, signature, self._context):
+            if (rule.name, signature) not in self._alone | self._together:
+                yield _Step(rule, signature)
 
     def _proposal(self, steps: Sequence[_Step]) -> Proposal | None:
         """Make the edits one after the other; one that an earlier one made needless is left out."""

@@ -14,11 +14,10 @@ import fsspec
 import zstandard
 from fsspec.implementations.local import LocalFileSystem
 
-from miner.core.errors import ConfigError, DiskFull, InfrastructureFault, is_disk_full
+from miner.core.errors import BlobLost, ConfigError, DiskFull, InfrastructureFault, is_disk_full
 from miner.core.hashing import sha256_bytes
 
 _LEVEL = 6
-_LOST = "bring the blobs back, or `swe-miner invalidate` the facts that rest on it"
 
 
 class BlobStore:
@@ -59,12 +58,18 @@ class BlobStore:
         """Store text as UTF-8; surrogate escapes become the bytes that they stand for."""
         return self.put(text.encode("utf-8", "surrogateescape"))
 
-    def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
-        """Store a large blob whose digest is known; a stream with another digest is an error and leaves nothing."""
+    def put_stream(self, digest: str, chunks: Iterable[bytes], *, level: int = _LEVEL) -> None:
+        """Store a large blob whose digest is known; a stream with another digest is an error and leaves nothing.
+
+        Args:
+            digest: of the plain bytes.
+            chunks: these bytes.
+            level: of the compression; the digest does not depend on it.
+        """
         if self._is_whole(digest):
             return
         seen = hashlib.sha256()
-        compressor = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
+        compressor = zstandard.ZstdCompressor(level=level).compressobj()
 
         def compressed() -> Iterator[bytes]:
             for chunk in chunks:
@@ -109,15 +114,15 @@ class BlobStore:
         """Return the bytes of a blob, checked against their digest.
 
         Raises:
-            InfrastructureFault: the blob is missing or damaged.
+            BlobLost: it is missing or damaged.
         """
         try:
             with self._fs.open(self._path(digest), "rb") as file:
                 data = zstandard.ZstdDecompressor().decompressobj().decompress(file.read())
         except (FileNotFoundError, zstandard.ZstdError) as error:
-            raise InfrastructureFault(f"blob {digest} is missing or damaged", next_step=_LOST) from error
+            raise BlobLost(f"blob {digest} is missing or damaged") from error
         if sha256_bytes(data) != digest:
-            raise InfrastructureFault(f"blob {digest} is damaged: its bytes have another digest", next_step=_LOST)
+            raise BlobLost(f"blob {digest} is damaged: its bytes have another digest")
         return data
 
     def get_text(self, digest: str) -> str:
@@ -128,7 +133,7 @@ class BlobStore:
         """Write the bytes of a large blob to a stream, piece by piece, checked against their digest at the end.
 
         Raises:
-            InfrastructureFault: the blob is missing or damaged; what was written so far is not to be used.
+            BlobLost: it is missing or damaged; what was written so far is not to be used.
         """
         for chunk in self._chunks(digest):
             out.write(chunk)
@@ -142,9 +147,9 @@ class BlobStore:
                     seen.update(chunk)
                     yield chunk
         except (FileNotFoundError, zstandard.ZstdError) as error:
-            raise InfrastructureFault(f"blob {digest} is missing or damaged", next_step=_LOST) from error
+            raise BlobLost(f"blob {digest} is missing or damaged") from error
         if seen.hexdigest() != digest:
-            raise InfrastructureFault(f"blob {digest} is damaged: its bytes have another digest", next_step=_LOST)
+            raise BlobLost(f"blob {digest} is damaged: its bytes have another digest")
 
     def has(self, digest: str) -> bool:
         """Whether the blob is stored."""

@@ -9,6 +9,7 @@
     │   ├── DockerUnavailable    exit 7
     │   ├── IndexUnreachable     exit 8
     │   ├── DiskFull             exit 9
+    │   ├── BlobLost             exit 6
     │   ├── ForgeUnreachable     exit 13
     │   ├── ForgeLimited         exit 14
     │   │   └── CapReached       exit 14  our own `run.max_points`, as the client of the forge sees it
@@ -112,6 +113,12 @@ class DiskFull(InfrastructureFault):
     exit_code = 9
     reason = Reason.DISK_FULL
     next_step = "free some space (`make clean`, `docker system prune`), then run the same command again"
+
+
+class BlobLost(InfrastructureFault):
+    """A blob that a fact names is missing or damaged."""
+
+    next_step = "bring the blobs back, or `swe-miner invalidate` the facts that rest on it"
 
 
 class ForgeUnreachable(InfrastructureFault):

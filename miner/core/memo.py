@@ -18,6 +18,7 @@ from miner.core.records import Fact, FactKey, Observation, Producer
 Find = Callable[[FactKey], list[Fact]]
 Emit = Callable[[Fact], None]
 Clock = Callable[[], datetime]
+_ALL = -1
 
 
 class KeyedLocks:
@@ -46,6 +47,11 @@ class Facts(list[Fact]):
             self._keys.add(fact.key)
             self.append(fact)
 
+    def cut(self, length: int) -> None:
+        """Forget all facts but the first ones: what follows is used anew."""
+        self._keys -= {fact.key for fact in self[length:]}
+        del self[length:]
+
 
 def utc_now() -> datetime:
     """Return the present time, aware, in UTC."""
@@ -61,6 +67,7 @@ class Memo:
         recheck_after: a negative answer of a network service is asked for once more when it is older than this.
         clock: gives the time of observation.
         locks: shared by the memos of all workers of a run, so that two that need the same fact measure it once.
+        whole: whether everything that a fact names is still there, also what is evicted from the disk; see `strict`.
 
     Attributes:
         used: every fact that it has answered with, each once, in order.
@@ -74,8 +81,10 @@ class Memo:
         recheck_after: timedelta = timedelta(hours=6),
         clock: Clock = utc_now,
         locks: KeyedLocks | None = None,
+        whole: Callable[[Fact], bool] = lambda _: True,
     ) -> None:
         self._find = find
+        self._whole = whole
         self._emit = emit
         self._recheck_after = recheck_after
         self._clock = clock
@@ -115,7 +124,29 @@ class Memo:
 
     def patient(self) -> Memo:
         """Return a memo that takes every known answer as it stands; what it answers with counts as used by this one."""
-        other = Memo(self._find, self._emit, recheck_after=timedelta.max, clock=self._clock, locks=self._locks)
+        return self._like(self._find, timedelta.max)
+
+    def strict(self) -> Memo:
+        """Return a memo to which a fact is not known that names something which is gone: it is measured again.
+
+        Most answers need no more than the fact itself; this is for when it turns out that one does.
+        """
+
+        def find(key: FactKey) -> list[Fact]:
+            found = self._find(key)
+            return found if key.ordinal == _ALL else [fact for fact in found if self._whole(fact)]
+
+        return self._like(find, self._recheck_after)
+
+    def _like(self, find: Find, recheck_after: timedelta) -> Memo:
+        other = Memo(
+            find,
+            self._emit,
+            recheck_after=recheck_after,
+            clock=self._clock,
+            locks=self._locks,
+            whole=self._whole,
+        )
         other.used = self.used
         return other
 
@@ -137,7 +168,7 @@ class Memo:
 
     def _next_ordinal(self, key: FactKey, known: list[Fact]) -> int:
         """Ordinals count on over tombstoned facts too: `find` with ordinal -1 asks for all of them."""
-        everything = self._find(key.model_copy(update={"ordinal": -1}))
+        everything = self._find(key.model_copy(update={"ordinal": _ALL}))
         return max((fact.key.ordinal for fact in (*known, *everything)), default=-1) + 1
 
     def _wants_second_attempt(self, known: list[Fact]) -> bool:

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from installers.attempt import ATTEMPT, attempt_of
 from installers.interface import Attempt
-from installers.ladder import attempts_of
 from miner.core.blobs import BlobStore
 from miner.core.errors import InfrastructureFault, UsageError
 from miner.core.ledger import Ledger, fact_id
@@ -102,7 +102,7 @@ def why(ledger: Ledger, reader: Reader, instance_id: str) -> Account:
     return Account(
         decision=decision,
         findings=tuple(ledger.findings_of(instance_id)),
-        attempts=tuple(_tried(made) for made in attempts_of(facts)),
+        attempts=tuple(_tried(attempt_of(fact, reader.blobs)) for fact in facts if fact.key.kind == ATTEMPT),
         notes=_notes(reader, decision, facts),
         facts=tuple(_seen(fact) for fact in facts),
         faults=tuple(Met(reason=row.reason, message=row.message, at=row.at) for row in ledger.faults_of(instance_id)),

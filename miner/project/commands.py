@@ -143,13 +143,21 @@ def _without_prefix(words: tuple[Word, ...]) -> tuple[Installs, tuple[Word, ...]
     if name in ("coverage", "slipcover"):
         return _covered(words[1:], runs=name == "coverage")
     prefix = _PREFIXES.get((name, second)) or _PREFIXES.get((name,))
-    if prefix is None or (name == "command" and second in ("-v", "-V")):
+    if prefix is None or (name == "command" and second in ("-v", "-V")) or _is_task(name, words[2:]):
         return None
     length = 2 if (name, second) in _PREFIXES else 1
     _, rest = leading_options(words[length:], prefix.valued)
     if name == "travis_wait":
         rest = rest[1:] if rest and rest[0].text.isdigit() else rest
     return Installs(), rest[prefix.positional :]
+
+
+def _is_task(name: str, words: Sequence[Word]) -> bool:
+    """Whether `pdm run name` and its like start a task that the project declares, rather than a tool."""
+    tool = next((_name(word) for word in words if not word.text.startswith("-")), "")
+    return (
+        name in ("pdm", "rye") and bool(tool) and tool != "python" and tool not in _RUNNERS | _STARTERS | {"coverage"}
+    )
 
 
 def _module(words: tuple[Word, ...]) -> tuple[Installs, tuple[Word, ...]] | None:

@@ -71,6 +71,17 @@ class Budget:
     """How many commands are still read; loops and scripts that call each other come to an end by it."""
 
     steps: int = _MAX_STEPS
+    whole: Budget | None = None
+
+    def spend(self) -> bool:
+        """Take one step; whether there was one left, here and in the budget that this one is a part of."""
+        self.steps -= 1
+        return (self.whole is None or self.whole.spend()) and self.steps >= 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.steps < 0 or (self.whole is not None and self.whole.spent)
 
 
 class _Stop(Exception):
@@ -156,8 +167,7 @@ class Shell:
         return status
 
     def _node(self, node: Node, guarded: bool) -> bool | None:
-        self.budget.steps -= 1
-        if self.budget.steps < 0:
+        if not self.budget.spend():
             self._note(_TOO_LONG)
             raise _Stop
         match node:
@@ -337,7 +347,7 @@ class Shell:
             try:
                 self._node(body, command.guarded)
             except _Stop:
-                if self.budget.steps < 0:
+                if self.budget.spent:
                     raise
 
         self._deeper(run, _positional(command.words[1:]))

@@ -25,15 +25,19 @@ def test(raw: tuple[str, ...], variables: Variables, exists: Exists) -> bool | N
     double = raw[0] == "[["
     inner = list(raw[1:-1] if raw[0] in ("[", "[[") else raw[1:])
     if double:
-        words = [
-            value(item, variables) if item not in ("&&", "||", "(", ")", "<", ">") else Word(item) for item in inner
-        ]
+        words = [_operand(item, before, variables) for before, item in zip(["", *inner], inner, strict=False)]
     else:
         words = [word for item in inner for word in fields(item, variables)]
     try:
         return _Test(words, variables, exists).result()
     except (IndexError, ShellSyntaxError):
         return None
+
+
+def _operand(item: str, before: str, variables: Variables) -> Word:
+    """Expand a word of `[[ ... ]]`; an operator and a pattern without variables stay as they are."""
+    plain = item in ("&&", "||", "(", ")", "<", ">") or (before == "=~" and not re.search(r"\$[\w{(]", item))
+    return Word(item) if plain else value(item, variables)
 
 
 class _Test:

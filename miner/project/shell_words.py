@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from miner.project.shell_tokens import skip_brackets, skip_unit
+from miner.project.shell_tokens import ShellSyntaxError, skip_brackets, skip_unit
 
 Variables = Mapping[str, str | None]
 """Name -> value; None where a variable is set to something unknown."""
@@ -45,10 +45,14 @@ class _Piece(NamedTuple):
 
 
 def fields(raw: str, variables: Variables) -> list[Word]:
-    """Expand a raw word to the words that a command gets: none, one or several."""
+    """Expand a raw word to the words that a command gets: none, one or several; a broken one is not known."""
+    try:
+        pieces = _pieces(raw, variables, 0)
+    except ShellSyntaxError:
+        return [Word(raw, known=False)]
     found: list[Word] = []
     current: list[_Piece] = []
-    for piece in _pieces(raw, variables, 0):
+    for piece in pieces:
         if piece.quoted or not piece.known:
             current.append(piece)
             continue
@@ -64,10 +68,13 @@ def fields(raw: str, variables: Variables) -> list[Word]:
 
 def value(raw: str, variables: Variables, depth: int = 0) -> Word:
     """Expand a raw word without splitting it: what an assignment gives to a variable, an array joined by spaces."""
-    if array := _ARRAY.match(raw):
-        items = [word for item in _words(array.group(1)) for word in fields(item, variables)]
-        return Word(" ".join(item.text for item in items), all(item.known for item in items))
-    return _join(list(_pieces(raw, variables, depth)))
+    try:
+        if array := _ARRAY.match(raw):
+            items = [word for item in _words(array.group(1)) for word in fields(item, variables)]
+            return Word(" ".join(item.text for item in items), all(item.known for item in items))
+        return _join(_pieces(raw, variables, depth))
+    except ShellSyntaxError:
+        return Word(raw, known=False)
 
 
 def _join(pieces: list[_Piece]) -> Word:

@@ -26,9 +26,9 @@ _REFUSED = re.compile(
     re.MULTILINE,
 )
 """What apt says of packages (apt's own messages, apt-private/private-cacheset.cc and apt-pkg)."""
-_UNREACHABLE = re.compile(
+_FAULT = re.compile(
     r"Failed to fetch|Temporary failure resolving|Could not (?:connect|resolve)|Unable to connect"
-    r"|Connection (?:failed|timed)"
+    r"|Connection (?:failed|timed)|[Nn]o space left on device"
 )
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -75,7 +75,7 @@ def install_packages(system: Path, out: Path, *, suite: str, packages: Sequence[
     status, text = _mmdebstrap(out, arguments, suite, epoch)
     if status == 0:
         return None
-    if status is not None and _REFUSED.search(text) and not _UNREACHABLE.search(text):
+    if status is not None and _REFUSED.search(text) and not _FAULT.search(text):
         return text
     raise _archive_failure(status, text)
 

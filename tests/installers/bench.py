@@ -131,6 +131,7 @@ def recipe_of(**changes) -> Recipe:
         python="3.11",
         requirements=("pytest",),
         build_backend="backend",
+        backend_path=(".",),
         distribution="demo",
         top_level=("demo",),
         source_root="src",

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import docker
 import pytest
-from bench import PROJECT, Known, case_of, environment_of_lock, ground_of, lock_request, venv_request
+from bench import PROJECT, Known, Repo, environment_of_lock, ground_of, lock_request, recipe_of, repo_of, venv_request
 from docker.errors import ImageNotFound
 
-from installers.image import ensure_image, ensure_layers, image_config, notes_of, remove_image, tag_of
-from installers.ladder import install
-from installers.lock import lock, resolve
+from installers.image import assembled, ensure_image, ensure_layers, image_config, notes_of, remove_image, tag_of
+from installers.lock import lock
+from installers.project_install import project, project_request
 from installers.venv_layer import Wheel, make_venv, path_of, with_wheels
 from installers.workshop import Workshop
 from miner.core.errors import InfrastructureFault
-from miner.core.records import Environment, Layer
+from miner.core.records import BuildMode, Environment, Layer
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.image_archive import ImageConfig
 
-TESTS = {"tests/test_demo.py": "import demo\n\ndef test_answer():\n    assert demo.answer == 42\n"}
 BASE = BaseImage(
     image="base:1",
     digest="sha256:" + "b" * 64,
@@ -77,11 +77,10 @@ def test_same_layers_have_one_id_and_other_layers_another() -> None:
 
 
 def test_wheel_that_was_built_here_takes_the_place_of_its_package_in_the_lock() -> None:
-    lock_text = "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:ab\nb_c==2 \\\n    --hash=sha256:bb\nd==3 --hash=sha256:dd\n"
+    kept = "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:ab\n", "d==3 --hash=sha256:dd\n"
     wheel = Wheel(name="b-c", filename="b_c-2-py3-none-any.whl", sha256="ee")
-    assert with_wheels(lock_text, [wheel]) == (
-        "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:ab\nd==3 --hash=sha256:dd\n"
-        f"b-c @ file://{path_of(wheel)} --hash=sha256:ee\n"
+    assert with_wheels(f"{kept[0]}b_c==2 \\\n    --hash=sha256:bb\n{kept[1]}", [wheel]) == (
+        f"{kept[0]}{kept[1]}b-c @ file://{path_of(wheel)} --hash=sha256:ee\n"
     )
 
 
@@ -124,10 +123,18 @@ def test_lock_with_a_wrong_hash_is_not_installed(workshop: Workshop) -> None:
 
 @pytest.fixture(scope="module")
 def environment(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    case = case_of(PROJECT, tmp_path_factory.mktemp("case"), TESTS)
-    found = install(workshop, Known().memo(), case).environment
-    assert found is not None
-    return found
+    return environment_in_mode(workshop, repo_of(PROJECT, tmp_path_factory.mktemp("case")), BuildMode.EDITABLE)
+
+
+def environment_in_mode(workshop: Workshop, repo: Repo, mode: BuildMode) -> Environment:
+    recipe, ground, memo = recipe_of(modes=(mode,), env={"ANSWER": "42"}), ground_of(workshop), Known().memo()
+    plan = lock_request(workshop, *recipe.requirements)
+    locked = lock(workshop, memo, ground, plan, name="demo", version=None)[-1]
+    built = environment_of_lock(workshop, memo, plan, locked)[-1]
+    request = project_request(plan, recipe, mode, built=built, tree=repo.tree)
+    done = project(workshop, memo, ground, "pypi__demo-1.1", request, repo.pack)[-1]
+    assert done.ok, done.payload
+    return assembled(workshop, ground, recipe, locked=locked, built=built, installed=done)
 
 
 @pytest.mark.docker
@@ -164,10 +171,26 @@ def test_image_holds_the_repository_at_its_commit_and_nothing_of_the_sandbox(
         assert said("id -u; command -v python") == "1000\n/opt/env/bin/python\n"
         assert said("for tool in git patch ps kill tail bash; do command -v $tool || exit 1; done")
         assert said("env | grep -i -E 'proxy|cert|index|bundle|uv_' || true") == ""
-        assert said("ls /opt") == "env\n"
+        assert said("ls /opt /opt/build") == "/opt:\nbuild\nenv\n\n/opt/build:\n"
         assert said("cat /etc/pip.conf /etc/uv/uv.toml ~/.config/uv/uv.toml 2>/dev/null || true") == ""
         assert said("find /testbed /opt/env -not -user 1000 | head -3") == ""
         assert said("python -c 'import demo; print(demo.answer)'") == "41\n"
+        assert said("echo $ANSWER") == "42\n"
+
+
+@pytest.mark.docker
+@pytest.mark.index
+@pytest.mark.parametrize("mode", [BuildMode.NORMAL, BuildMode.COMPILED])
+def test_project_is_installed_again_offline_after_a_change(workshop: Workshop, mode: BuildMode, tmp_path: Path) -> None:
+    made = environment_in_mode(workshop, repo_of(PROJECT, tmp_path), mode)
+    with workshop.box(ensure_image(workshop, made, "pypi__demo-1.1"), network=False) as box:
+        box.put({"/testbed/src/demo/more.py": (b"", 0o644)})
+        assert made.rebuild_cmd is not None
+        again = box.run(["bash", "-c", made.rebuild_cmd])
+        assert again.ok, again.text
+        where = "testbed/src" if mode is BuildMode.COMPILED else "site-packages"
+        assert where in box.run(["python", "-c", "import demo.more; print(demo.more.__file__)"], workdir="/").text
+        assert box.run(["sh", "-c", "find /opt/build -not -user 1000"]).text == ""
 
 
 @pytest.mark.docker

@@ -357,3 +357,28 @@ def test_lean_is_one_group_for_tests_and_nothing_that_may_be_missing():
 def test_lean_development_is_what_tests_are_known_to_import():
     tree = {"pyproject.toml": b"[project]\nname='x'\n[dependency-groups]\ndev=['pytest','responses','zest','tool']\n"}
     assert describe(tree, list(tree), PYTHONS, CREATED, [], lean=True).requirements == ("pytest", "responses")
+
+
+def test_what_is_left_out_wherever_it_is_asked_for():
+    asked = {"setup.py": "setup(name='x', tests_require=['pytest', 'codecov', 'pytest-sugar', 'black'])"}
+    assert recipe(**asked).requirements == ("pytest", "black")
+
+
+MORE_FILES = (
+    *FILES,
+    "Pipfile",
+    "environment.yml",
+    "uv.lock",
+    "libs/x/pyproject.toml",
+    "libs/x/setup.py",
+    ".gitmodules",
+    "tox.toml",
+    "PKG-INFO",
+    ".travis.yml",
+)
+
+
+@given(st.dictionaries(st.sampled_from(MORE_FILES), st.binary(max_size=60)), st.booleans())
+def test_any_bytes_of_more_files_give_a_recipe_or_a_refusal(files, lean):
+    found = describe(files, list(files), PYTHONS, CREATED, ["libs/x/test_a.py"], lean=lean)
+    assert isinstance(found, (Recipe, Refusal))

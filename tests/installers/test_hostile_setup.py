@@ -55,7 +55,7 @@ def _before_each_build(code: str) -> str:
 
 def _project(workshop: Workshop, environment: Layer, repo: Repo, mode: BuildMode) -> Fact:
     memo = Memo(lambda _key: [], lambda _fact: None)
-    request = request_of(workshop, environment, repo.tree, mode, backend_path=(".",))
+    request = request_of(workshop, environment, repo.tree, mode)
     return project(workshop, memo, ground_of(workshop), "pypi__demo-1.1", request, repo.pack)[-1]
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from bench import BACKEND, NORMAL_ONLY, PROJECT, Known, case_of, new_file_patch, recipe_of
 
-from installers.attempt import ATTEMPT, PRODUCER
+from installers.attempt import ATTEMPT, PRODUCER, attempt_of, observation_of
 from installers.ground import ground
 from installers.health import needed_modules
 from installers.image import ensure_image
@@ -21,8 +21,9 @@ from installers.ladder import Installed, attempts_of, chosen, environment_of, in
 from installers.memory import lesson_of
 from installers.rungs import RUNGS
 from installers.workshop import Workshop
+from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError
-from miner.core.records import BuildMode, Environment, Fact, FactKey, Layer, Observation
+from miner.core.records import BuildMode, Environment, Fact, FactKey, Layer
 from miner.core.settings import Budget, Ladder, Settings
 from miner.sandbox.interface import TestRequest
 from miner.sandbox.outcomes import read_run
@@ -37,6 +38,7 @@ ENVIRONMENT = Environment(
     mode=BuildMode.NORMAL,
     rebuild_cmd="/opt/build/reinstall",
 )
+BLOBS = BlobStore("memory://attempts")
 TESTS = {"tests/test_demo.py": "import demo\n\ndef test_answer():\n    assert demo.answer == 42\n"}
 GOLD = (
     b"diff --git a/src/demo/__init__.py b/src/demo/__init__.py\n--- a/src/demo/__init__.py\n"
@@ -66,7 +68,9 @@ def attempt(number: int = 0, outcome: str = "ok", **fields) -> Fact:
         environment=environment,
         **fields,
     )
-    return fact("install.attempt", outcome, number, **made.model_dump(mode="json"))
+    seen = observation_of(made, BLOBS)
+    made_of = fact("install.attempt", outcome, number, **seen.payload)
+    return made_of.model_copy(update={"measures": seen.measures})
 
 
 def test_healthy_attempt_makes_the_environment_whatever_failed_before() -> None:
@@ -79,7 +83,7 @@ def test_of_several_healthy_attempts_the_one_with_most_passing_tests_is_chosen_t
     trail = [attempt(0, share=0.4), attempt(1, share=0.9), attempt(2, share=0.9), attempt(3, "lock-failed")]
     assert chosen(attempts_of(trail)).number == 1
     assert chosen(attempts_of([attempt(0), attempt(1, share=0.1)])).number == 1
-    assert chosen(attempts_of([attempt(0, share=0.9, broken=("tests/test_a.py",)), attempt(1, share=0.5)])).number == 1
+    assert chosen(attempts_of([attempt(0, share=0.9, broken=1), attempt(1, share=0.5)])).number == 1
 
 
 def test_refusal_is_that_of_the_attempt_that_came_furthest() -> None:
@@ -115,11 +119,11 @@ class Tried:
             good=share is not None and share >= 0.8,
             seconds=self._seconds,
         )
-        seen = Observation(outcome=made.outcome, payload=made.model_dump(mode="json"))
+        seen = observation_of(made, BLOBS)
         known = help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"made": made}, lambda: seen)
         if made not in self.made:  # a climb that came to nothing is climbed once more, by what is known
             self.made.append(made)
-        return Attempt.model_validate(known.payload)
+        return attempt_of(known)
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ from bench import recipe_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from installers.attempt import observation_of
 from installers.interface import Attempt, Delta, Edit, Help, Lesson, Memory, Question, Signature, Tree
 from installers.memory import apply, delta, fingerprint, lesson_of, memory_of
 from installers.rungs.memory import memory
+from miner.core.blobs import BlobStore
 from miner.core.records import BuildMode, Fact, FactKey, Recipe
 
 DAY = datetime(2022, 5, 1, tzinfo=UTC)
@@ -39,7 +41,8 @@ def attempt(repository: str = "octo/demo", outcome: str = "ok", edits: tuple[Edi
 
 def fact(made: Attempt, name: str = "x") -> Fact:
     key = FactKey(kind="install.attempt", subject=name, input_hash=name, producer="p", epoch=1)
-    return Fact(key=key, observed_at=DAY, outcome=made.outcome, payload=made.model_dump(mode="json"))
+    seen = observation_of(made, BlobStore("memory://lessons"))
+    return Fact(key=key, observed_at=DAY, **seen.model_dump())
 
 
 def lesson(repository: str = "octo/demo", days: int = 0, change: Delta = BOUND, **fields) -> Lesson:
@@ -87,7 +90,7 @@ def test_a_change_of_modes_survives_json() -> None:
     "made",
     [
         attempt(outcome="lock-failed", delta=BOUND),
-        attempt(delta=BOUND, broken=("tests/test_a.py",)),
+        attempt(delta=BOUND, broken=1),
         attempt(),
     ],
     ids=["refused", "with broken test files", "as declared"],

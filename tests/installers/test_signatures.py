@@ -122,7 +122,7 @@ BUILDS = {
     "wheel": (
         build(
             "demo==1",
-            'File "/c/wheel/bdist_wheel.py", line 443, in egg2dist\n  shutil.copy(a, b)\nTypeError: expected str, not NoneType',
+            'File "/c/wheel/bdist_wheel.py", line 443, in egg2dist\n  shutil.copy(a, b)\nTypeError: not NoneType',
         ),
         "old-wheel: demo",
     ),

@@ -43,6 +43,7 @@ def options(folder: Path, forge: Forge, *names: str, month: str = MONTH, **chang
     """Options of `swe-miner run` over these repositories; `run__workers=1` is the setting `run.workers`."""
     values = {
         "paths.work": folder / "var",
+        "measure.pythons": '["3.11"]',  # which the base image has on any machine
         "paths.release": folder / "out",
         "mine.repositories": json.dumps(names),
         "github.tries": 2,

@@ -7,7 +7,7 @@ made up here. A later run of the real job over the same settings finds all of it
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -93,7 +93,7 @@ def _lock(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
     request = inputs["request"]
     text = LOCK if request.purpose == "run" else ""
     names = {"pytest": "8.0.0"} if request.purpose == "run" else {}
-    payload = {"packages": names, "builds": False, "cutoff": request.cutoff.isoformat(), "exempt": {}}
+    payload = {"packages": names, "sources": [], "cutoff": request.cutoff.isoformat(), "exempt": {}}
     return Observation(payload=payload, blobs={"lock": blobs.put_text(text)}, network=True)
 
 
@@ -106,14 +106,36 @@ def _environment(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
     return Observation(**_layer("env", inputs, blobs), network=True)
 
 
+def _interpreter(_inputs: Mapping[str, Any], _blobs: BlobStore) -> Observation:
+    return Observation(payload={"source": "base", "release": "3.11.2", "layer": None, "left_out": []})
+
+
+def _ground(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
+    made = _layer("ground", inputs, blobs)
+    return Observation(payload={"packages": ["gcc"], "lock": [], **made["payload"]}, blobs=made["blobs"], network=True)
+
+
+def _tree(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
+    return Observation(**_layer("tree", inputs, blobs))
+
+
 def _project(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
-    made = _layer("project", inputs, blobs)
-    payload = {**made["payload"], "mode": inputs["request"].mode.value, "rebuild_cmd": None}
-    return Observation(payload=payload, blobs=made["blobs"], network=True)
+    request, made = inputs["request"], _layer("project", inputs, blobs)
+    layers = [request.tree_layer.model_dump(), made["payload"]["layer"]]
+    payload = {"layers": layers, "mode": request.mode.value, "rebuild_cmd": None}
+    return Observation(payload=payload, blobs=made["blobs"])
 
 
 def _health(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
-    return Observation(payload={"environment": inputs["request"].environment.model_dump(mode="json"), "collected": 2})
+    seen = test_run(blobs, {}, b"2 tests collected\n", collected=(TWO, BELOW))
+    environment = inputs["request"].environment.model_dump(mode="json")
+    return seen.model_copy(update={"payload": {"environment": environment, "collected": 2, **seen.payload}})
+
+
+def _suite(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
+    files = list(inputs["request"].test_files)
+    seen = test_run(blobs, {TWO: "passed"}, b"1 passed\n")
+    return seen.model_copy(update={"payload": {"test_files": files, **seen.payload, "gold": None}})
 
 
 def _image(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
@@ -129,6 +151,10 @@ def _after(inputs: Mapping[str, Any], blobs: BlobStore) -> Observation:
 
 
 _MADE: dict[str, Callable[[Mapping[str, Any], BlobStore], Observation]] = {
+    "install.interpreter": _interpreter,
+    "install.ground": _ground,
+    "install.tree": _tree,
+    "install.suite": _suite,
     "install.lock": _lock,
     "install.env": _environment,
     "install.project": _project,
@@ -139,9 +165,12 @@ _MADE: dict[str, Callable[[Mapping[str, Any], BlobStore], Observation]] = {
 }
 
 
-def test_run(blobs: BlobStore, outcomes: Mapping[str, str], terminal: bytes) -> Observation:
-    """What the runner gives for a run in which each test ended like this."""
-    head = [_SESSION, {"event": "collected", "ids": list(outcomes), "part": 0, "parts": 1, "total": len(outcomes)}]
+def test_run(
+    blobs: BlobStore, outcomes: Mapping[str, str], terminal: bytes, collected: Sequence[str] = ()
+) -> Observation:
+    """What the runner gives for a run in which each test ended like this; `collected` of a mere collection."""
+    ids = list(collected or outcomes)
+    head = [_SESSION, {"event": "collected", "ids": ids, "part": 0, "parts": 1, "total": len(ids)}]
     tests = [event for nodeid, outcome in outcomes.items() for event in _events(nodeid, outcome)]
     status = int("failed" in outcomes.values())
     steps = [{"name": "events", "exit_code": status, "limit": None, "truncated": False}]

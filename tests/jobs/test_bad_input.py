@@ -143,7 +143,9 @@ CASES = {
     ),
     "setupzeros": Case(both("setup.py", bytes(20)), Reason.SETUP_UNREADABLE, r"setup\.py: holds NUL bytes"),
     "setupacts": Case(
-        both("setup.py", ACTS + b'setup(name="x", python_requires=">=3.99")\n'), Reason.NO_PYTHON, r"Python >=3\.99"
+        both("setup.py", ACTS + b'setup(name="x", python_requires=">=3.99")\n'),
+        Reason.PYTHON_TOO_NEW,
+        r"Python >=3\.99",
     ),
     "notoml": Case(both("pyproject.toml", b'[build-system\nrequires = "'), Reason.SETUP_UNREADABLE, NO_TOML),
     "latintoml": Case(both("pyproject.toml", b'[project]\nname = "caf\xe9\n'), Reason.SETUP_UNREADABLE, NO_TOML),

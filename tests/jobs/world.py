@@ -76,6 +76,7 @@ def _overrides(folder: Path, server: IndexServer, changes: Mapping[str, Any]) ->
     server.project("pip")  # by whose page it is seen whether an index is well
     values = {
         "paths.work": folder / "var",
+        "measure.pythons": '["3.11"]',  # which the base image has on any machine
         "paths.release": folder / "out",
         "index.url": server.url,
         "index.tries": 1,

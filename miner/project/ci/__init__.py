@@ -17,11 +17,12 @@ from miner.project.ci.makefile import follow_make, make_jobs
 from miner.project.ci.matrix import jobs_of
 from miner.project.ci.noxfile import follow_nox, nox_jobs
 from miner.project.ci.paths import is_ci
-from miner.project.ci.reading import Follower, Reading, Tree, run_script, run_text
+from miner.project.ci.reading import Reading, run_script, run_text
 from miner.project.ci.readthedocs import read_readthedocs
 from miner.project.ci.tasks import follow_hatch, follow_task
 from miner.project.ci.tox import follow_tox, tox_jobs
 from miner.project.ci.travis import read_travis
+from miner.project.ci.tree import Follower, Tree
 from miner.project.ci.versions import number
 from miner.project.model import Job
 
@@ -77,7 +78,17 @@ def read_ci(files: Mapping[str, bytes], paths: Sequence[str], folder: str = "") 
         folder: the project's folder, "" for the root.
     """
     tree = Tree.of(files, paths, folder, _FOLLOWERS)
-    return tuple(job for read in _READERS for job in read(tree))
+    found = [job for read in _READERS for job in _read(read, tree)]
+    if tree.whole.spent:
+        found.append(Job(source="CI", notes=("its files hold too much to be read to their end",)))
+    return tuple(found)
+
+
+def _read(read: Callable[[Tree], Iterator[Job]], tree: Tree) -> list[Job]:
+    try:
+        return list(read(tree))
+    except RecursionError:
+        return [Job(source=read.__name__, notes=("it is nested too deeply to be read",))]
 
 
 def ci_pythons(jobs: Iterable[Job]) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from miner.project.ci.matrix import MOST_ROWS, Label, jobs_of
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
 from miner.project.ci.texts import load_texts, mapping, sequence, text
+from miner.project.ci.tree import Tree
 from miner.project.model import Job
 
 _NAMES = ("appveyor.yml", ".appveyor.yml")

@@ -12,8 +12,9 @@ from typing import Any
 
 from miner.project.ci.expressions import Open, condition, substitute
 from miner.project.ci.matrix import MOST_ROWS, Label, jobs_of
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
 from miner.project.ci.texts import load_texts, mapping, sequence, text
+from miner.project.ci.tree import Tree
 from miner.project.model import Job
 
 _ENTRY = re.compile(
@@ -41,7 +42,7 @@ def _pipeline(
     tree: Tree, path: str, content: Mapping[str, Any], variables: _Variables, parameters: Mapping[str, Any], depth: int
 ) -> Iterator[Job]:
     """Read stages, jobs or steps, whichever a file or a stage holds."""
-    if depth > _DEEPEST:
+    if depth > _DEEPEST or not tree.whole.spend():
         return
     held = {**variables, **_variables(content.get("variables"), parameters)}
     for stage in _entries(content.get("stages"), parameters):
@@ -183,6 +184,8 @@ def _steps(
     reading: Reading, path: str, steps: Sequence[Any], variables: _Variables, parameters: Mapping[str, Any], depth: int
 ) -> None:
     for step in _entries(list(steps), parameters):
+        if not reading.budget.spend():
+            return
         asked = text(step.get("condition"))
         if "template" in step and depth < _DEEPEST:
             inner = _resolve(path, _fill(text(step["template"]), parameters))

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from miner.project.ci.matrix import MOST_ROWS, Row, combine, jobs_of
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
 from miner.project.ci.texts import load_texts, mapping, sequence, text
+from miner.project.ci.tree import Tree
 from miner.project.model import Job
 
 _NAMES = (".circleci/config.yml", ".circleci/config.yaml", "circle.yml")
@@ -127,6 +128,8 @@ def _steps(
     depth: int = 0,
 ) -> None:
     for step in steps:
+        if not reading.budget.spend():
+            return
         name, held = next(iter(mapping(step).items()), (text(step), ""))
         if name == "run":
             _run(reading, held, given, folder)

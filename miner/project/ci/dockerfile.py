@@ -10,7 +10,8 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
+from miner.project.ci.tree import Tree
 from miner.project.model import Job
 from miner.project.shell_words import Variables, value
 
@@ -81,7 +82,7 @@ def _instructions(text: str) -> Iterator[tuple[str, str]]:
 def _assigned(rest: str, variables: Variables) -> dict[str, str | None]:
     """Read `ENV A=1 B="x y"`, `ENV A 1` and `ARG A`."""
     found: dict[str, str | None] = {}
-    pairs = re.findall(r"([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|(?:\\.|\S)*)", rest)
+    pairs = re.findall(r"(?<!\w)([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|(?:\\.|\S)*)", rest)
     if not pairs:
         name, _, held = rest.partition(" ")
         pairs = [(name, held.strip())] if held.strip() and name.isidentifier() else []

@@ -27,12 +27,12 @@ class Open(dict[str, Any]):
 Contexts = Mapping[str, Any]
 """Name of a context -> its content, a mapping; a context that is missing is not known."""
 
-_EXPRESSION = re.compile(r"\$\{\{((?:[^'}]|'[^']*'|\}(?!\}))*)\}\}")
+_EXPRESSION = re.compile(r"\$\{\{((?:[^'}]|'[^']*'|\}(?!\})){0,400})\}\}")
 _TOKEN = re.compile(
     r"\s*(?:('(?:[^']|'')*')|(-?\d+(?:\.\d+)?(?![\w.-]))|([A-Za-z_][\w-]*)|(&&|\|\||==|!=|<=|>=|[!<>()\[\].,*]))"
 )
 _DEEPEST = 30
-_MAX_LENGTH = 10_000
+_MAX_LENGTH = 60_000
 
 
 def substitute(text: str, contexts: Contexts) -> str:

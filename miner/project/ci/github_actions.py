@@ -14,8 +14,9 @@ from typing import Any
 
 from miner.project.ci.expressions import UNKNOWN, Contexts, Open, condition, substitute, value_of
 from miner.project.ci.matrix import MOST_ROWS, Label, Row, content_of, github_rows, jobs_of
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
 from miner.project.ci.texts import load_texts, mapping, sequence, text
+from miner.project.ci.tree import Tree
 from miner.project.installs import Installs, apt, conda_env, conda_install
 from miner.project.model import Job
 from miner.project.shell import ROOT
@@ -119,6 +120,8 @@ def _workflow(
 
 
 def _job(tree: Tree, source: str, job: Mapping[str, Any], scope: _Scope, workflow_env: Any) -> Iterator[Job]:
+    if not tree.whole.spend():
+        return
     notes: list[str] = []
     rows = _rows(job, scope, notes)
     called = text(job.get("uses"))
@@ -213,6 +216,8 @@ def _python_of_row(reading: Reading, row: Row) -> None:
 
 def _steps(reading: Reading, steps: list[Any], scope: _Scope) -> None:
     for raw in steps:
+        if not reading.budget.spend():
+            return
         step = mapping(raw)
         current = Open({**scope.contexts["env"], **_known(reading)})
         inner = replace(scope, contexts={**scope.contexts, "env": current}).with_env(step.get("env"))

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from miner.project.ci.matrix import MOST_ROWS, Row, combine, jobs_of
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
 from miner.project.ci.texts import load_texts, mapping, sequence, text
+from miner.project.ci.tree import Tree
 from miner.project.model import Job
+from miner.project.shell import Budget
 from miner.project.shell_words import value
 
 _PATH = ".gitlab-ci.yml"
@@ -49,7 +51,7 @@ def read_gitlab(tree: Tree) -> Iterator[Job]:
     for name, raw in content.items():
         if name in _RESERVED or name.startswith(".") or not isinstance(raw, dict):
             continue
-        job = {**defaults, **_extended(content, mapping(raw), 0)}
+        job = {**defaults, **_extended(tree, content, mapping(raw), 0)}
         rows = _rows(job)
         readings = [
             (tuple(row.values()), _row(tree, f"{_PATH}: {name}", content, job, row)) for row in rows[:MOST_ROWS]
@@ -61,17 +63,17 @@ def _included(tree: Tree, path: str, notes: list[str], depth: int) -> dict[str, 
     """Return a file with the local files that it includes below it."""
     content = load_texts(tree, path, notes)
     found: dict[str, Any] = {}
-    for entry in sequence(content.get("include")) if depth < _DEEPEST else ():
+    for entry in sequence(content.get("include")) if depth < _DEEPEST and tree.whole.spend() else ():
         local = text(entry) or text(mapping(entry).get("local"))
         if local and "://" not in local:
             found |= _included(tree, local.lstrip("/"), notes, depth + 1)
     return {**found, **content}
 
 
-def _extended(content: Mapping[str, Any], job: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _extended(tree: Tree, content: Mapping[str, Any], job: Mapping[str, Any], depth: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for parent in sequence(job.get("extends")) if depth < _DEEPEST else ():
-        inherited = _extended(content, mapping(content.get(text(parent))), depth + 1)
+    for parent in sequence(job.get("extends")) if depth < _DEEPEST and tree.whole.spend() else ():
+        inherited = _extended(tree, content, mapping(content.get(text(parent))), depth + 1)
         variables = {**mapping(found.get("variables")), **mapping(inherited.get("variables"))}
         found |= {**inherited, "variables": variables}
     return {**found, **job, "variables": {**mapping(found.get("variables")), **mapping(job.get("variables"))}}
@@ -99,19 +101,19 @@ def _row(tree: Tree, source: str, content: Mapping[str, Any], job: Mapping[str, 
         reading.services[text(mapping(service).get("name", service))] = None
     shell = reading.shell()
     for phase in ("before_script", "script"):
-        for line in _flat(job.get(phase), content, 0):
+        for line in _flat(job.get(phase), content, tree.whole, 0):
             shell.run(line)
     return reading
 
 
-def _flat(lines: Any, content: Mapping[str, Any], depth: int) -> Iterator[str]:
+def _flat(lines: Any, content: Mapping[str, Any], budget: Budget, depth: int) -> Iterator[str]:
     """Yield lines; lists in lists are joined, and `!reference [job, key]` is followed."""
-    items = sequence(lines)
+    items = sequence(lines) if budget.spend() else []
     if depth and len(items) == 2 and isinstance(items[0], str) and items[0].startswith(".") and depth < _DEEPEST:
-        yield from _flat(mapping(content.get(items[0])).get(text(items[1])), content, depth + 1)
+        yield from _flat(mapping(content.get(items[0])).get(text(items[1])), content, budget, depth + 1)
         return
     for item in items:
         if isinstance(item, list) and depth < _DEEPEST:
-            yield from _flat(item, content, depth + 1)
+            yield from _flat(item, content, budget, depth + 1)
         elif isinstance(item, str):
             yield item

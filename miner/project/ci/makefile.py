@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
+from miner.project.ci.tree import Tree
 from miner.project.command_options import split_options
 from miner.project.commands import Meaning, sounds_like_tests
 from miner.project.shell import ROOT, Shell
@@ -26,6 +27,7 @@ _UNKNOWN = "${{make}}"
 _MAX_LINES = 5_000
 _MAX_TEXT = 5_000
 _DEEPEST = 8
+_MOST_REFERENCES = 50_000
 _TARGET = re.compile(r"[\w./-]+\Z")
 
 
@@ -49,6 +51,7 @@ class Makefile:
         self.rules: dict[str, _Rule] = {}
         self.variables: dict[str, str | None] = {}
         self.exported: set[str] = set()
+        self._left = _MOST_REFERENCES
         self._read(_logical_lines(text))
 
     def _read(self, lines: Sequence[str]) -> None:
@@ -66,7 +69,7 @@ class Makefile:
             elif self._condition(stripped, states) or not stripped or stripped.startswith("#") or not all(states):
                 continue
             else:
-                current = self._statement(re.sub(r"(?<!\\)\s#.*\Z", "", stripped), current)
+                current = self._statement(" ".join(re.sub(r"(?<!\\)\s#.*\Z", "", stripped).split()), current)
 
     def _condition(self, line: str, states: list[bool]) -> bool:
         """Take `ifeq` and its like; a condition that is not known holds."""
@@ -134,7 +137,8 @@ class Makefile:
             if not re.fullmatch(r"[\w.-]+", name):
                 return _UNKNOWN
             held = given.get(name, self.variables.get(name, _DEFAULTS.get(name, "")))
-            if held is None or depth > _DEEPEST:
+            self._left -= 1
+            if held is None or depth > _DEEPEST or self._left < 0:
                 return _UNKNOWN
             return self.expand(held, given, depth + 1) if "$" in held else held
 
@@ -168,8 +172,9 @@ def follow_make(reading: Reading, found: Meaning, shell: Shell, guarded: bool) -
     shell.folder = folder
     first = next(iter(makefile.rules), "")
     known = [target for target in targets or [first] if target in makefile.rules]
+    done: set[str] = set()
     for target in known:
-        run_target(reading, makefile, target, shell, guarded=guarded)
+        run_target(reading, makefile, target, shell, done, guarded=guarded)
     return bool(known)
 
 
@@ -178,19 +183,22 @@ def _makefile(tree: Tree, folder: str, chosen: str) -> Makefile | None:
         path = tree.inside(posixpath.join(folder, name))
         text = tree.text(path, []) if path is not None else None
         if text is not None:
-            return Makefile(text)
+            return tree.once("make", path or "", lambda: Makefile(text))
     return None
 
 
-def run_target(reading: Reading, makefile: Makefile, target: str, shell: Shell, *, guarded: bool = False) -> None:
-    """Read a target: its prerequisites, then each line of its recipe in a shell of its own."""
+def run_target(
+    reading: Reading, makefile: Makefile, target: str, shell: Shell, done: set[str], *, guarded: bool = False
+) -> None:
+    """Read a target that was not made yet: its prerequisites, then each line of its recipe in a shell of its own."""
     key = f"make {shell.folder} {target}"
     rule = makefile.rules.get(target)
-    if rule is None or not reading.once(key):
+    if rule is None or target in done or not reading.once(key) or not reading.budget.spend():
         return
+    done.add(target)
     with reading.entering(key):
         for prerequisite in dict.fromkeys(rule.prerequisites):
-            run_target(reading, makefile, prerequisite, shell, guarded=guarded)
+            run_target(reading, makefile, prerequisite, shell, done, guarded=guarded)
         given = {**shell.variables, "@": target, "<": rule.prerequisites[0] if rule.prerequisites else ""}
         for line in rule.recipe:
             inner = shell.child()
@@ -211,6 +219,6 @@ def make_jobs(tree: Tree) -> Iterator[Reading]:
     for target in list(makefile.rules):
         if sounds_like_tests(target) or target == "check":
             reading = Reading(tree, f"{posixpath.join(tree.folder, name)}: {target}")
-            run_target(reading, makefile, target, reading.shell(tree.folder))
+            run_target(reading, makefile, target, reading.shell(tree.folder), set())
             if reading.tests:
                 yield reading

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from miner.project.ci.nox_values import UNKNOWN, Scope, evaluate
-from miner.project.ci.reading import Tree
+from miner.project.ci.tree import Tree
 
 
 class Noxfile:
@@ -79,6 +79,10 @@ def _texts(held: object) -> tuple[str, ...]:
 
 def read_noxfile(tree: Tree, path: str, notes: list[str]) -> Noxfile | None:
     """Return the sessions of a file of the tree; None where it is no Python."""
+    return tree.once("nox", path, lambda: _parse(tree, path, notes))
+
+
+def _parse(tree: Tree, path: str, notes: list[str]) -> Noxfile | None:
     text = tree.text(path, notes)
     if text is None:
         return None

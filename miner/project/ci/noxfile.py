@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from miner.project.ci.nox_file import Noxfile, read_noxfile
 from miner.project.ci.nox_values import UNKNOWN, Scope, evaluate, truth
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
+from miner.project.ci.tree import Tree
 from miner.project.command_options import split_options
 from miner.project.commands import Meaning, sounds_like_tests
 from miner.project.installs import conda_install, pip
@@ -105,8 +106,7 @@ class _Walk:
 
     def body(self, nodes: Sequence[ast.stmt], scope: Scope, guarded: bool) -> None:
         for node in nodes:
-            self._reading.budget.steps -= 1
-            if self._reading.budget.steps < 0:
+            if not self._reading.budget.spend():
                 return
             self._statement(node, scope, guarded)
 

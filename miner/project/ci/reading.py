@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from miner.project.ci.groups import all_of, default_groups
+from miner.project.ci.tree import Tree
 from miner.project.ci.versions import NO_CPYTHON, newest, python_versions
 from miner.project.commands import Meaning, meaning
 from miner.project.conda import read_conda
@@ -23,10 +24,8 @@ from miner.project.model import Declared, Job
 from miner.project.requirements import read_constraints, read_requirements_file
 from miner.project.shell import ROOT, Budget, Command, Shell
 from miner.project.shell_words import Variables
-from miner.project.text import decode
 
 _MAX_COMMANDS = 300
-_MAX_SCRIPT = 100_000
 _DEEPEST = 8
 _ROOTS = (
     "GITHUB_WORKSPACE",
@@ -49,57 +48,6 @@ _OF_RUNNER = re.compile(
 _OWN = re.compile(r"(?:-e\s*)?(?:\.|\./|file:\.|file:///?\.?)(?:\[[\w\s.,-]+\])?(?:\s*;.*)?\Z")
 _INSIDE = re.compile(r"\.{0,2}/|\.\.")
 
-Follower = Callable[["Reading", Meaning, Shell, bool], bool]
-"""Reads what a command starts; whether it was found. The last argument: it stands under an unknown condition."""
-
-
-@dataclass(frozen=True)
-class Tree:
-    """A tree, as the readers of CI files see it.
-
-    Attributes:
-        folders: all folders of the tree.
-        folder: of the project.
-        followers: tool -> what reads the things that it starts.
-    """
-
-    files: Mapping[str, bytes]
-    paths: frozenset[str]
-    folders: frozenset[str]
-    folder: str
-    followers: Mapping[str, Follower]
-
-    @classmethod
-    def of(
-        cls, files: Mapping[str, bytes], paths: Iterable[str], folder: str, followers: Mapping[str, Follower]
-    ) -> Tree:
-        """Return the tree of these paths."""
-        every = frozenset(paths)
-        folders: set[str] = {""}
-        for path in every:
-            above = posixpath.dirname(path)
-            while above and above not in folders:
-                folders.add(above)
-                above = posixpath.dirname(above)
-        return cls(files, every, frozenset(folders), folder, followers)
-
-    def inside(self, path: str) -> str | None:
-        """Return an absolute path as a path of the tree, None where it is outside."""
-        normal = posixpath.normpath(path)
-        if normal == ROOT:
-            return ""
-        return normal.removeprefix(f"{ROOT}/") if normal.startswith(f"{ROOT}/") else None
-
-    def text(self, path: str, notes: list[str]) -> str | None:
-        """Return the text of a file that is small enough to be followed."""
-        data = self.files.get(path)
-        if data is None:
-            return None
-        if len(data) > _MAX_SCRIPT:
-            notes.append(f"{path}: is too long to be followed")
-            return None
-        return decode(data, path, notes)
-
 
 @dataclass
 class Reading:
@@ -116,7 +64,7 @@ class Reading:
     source: str
     python: str | None = None
     variables: dict[str, str | None] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = field(init=False)
     tests: bool = False
     foreign: bool = False
     notes: list[str] = field(default_factory=list)
@@ -127,6 +75,10 @@ class Reading:
     _names: dict[str, dict[str, None]] = field(default_factory=lambda: {"extras": {}, "groups": {}, "system": {}})
     _env: dict[str, str] = field(default_factory=dict)
     _active: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Take a part of what may be read of the tree."""
+        self.budget = Budget(whole=self.tree.whole)
 
     def job(self) -> Job:
         """Return the record of what was read."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
 from miner.project.ci.texts import load_texts, mapping, sequence, text
+from miner.project.ci.tree import Tree
 from miner.project.installs import Installs, apt
 from miner.project.model import Job
 from miner.project.shell import ROOT

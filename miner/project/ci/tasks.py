@@ -10,11 +10,12 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
 from miner.project.ci.texts import mapping, sequence, text
+from miner.project.ci.tree import Tree
 from miner.project.commands import Meaning
 from miner.project.installs import Installs, pip
-from miner.project.shell import ROOT, Shell
+from miner.project.shell import ROOT, Budget, Shell
 from miner.project.shell_words import Word
 from miner.project.text import read_toml
 
@@ -89,7 +90,7 @@ def _run_hatch(
 def _scripted(line: str, scripts: Mapping[str, Any], shell: Shell, guarded: bool, depth: int) -> None:
     """Run a line of a script, which may name another script."""
     first = line.lstrip("- ").partition(" ")[0]
-    if first in scripts and depth < 5:
+    if first in scripts and depth < 5 and shell.budget.spend():
         for other in sequence(scripts[first]):
             _scripted(text(other), scripts, shell, guarded, depth + 1)
         return
@@ -109,7 +110,7 @@ def follow_task(reading: Reading, found: Meaning, shell: Shell, guarded: bool) -
     section, key = _TABLES[found.tool]
     tasks = mapping(mapping(_tool(reading.tree).get(section)).get(key))
     name = next((word.text for word in found.arguments if not word.text.startswith("-") and word.text != "run"), "")
-    lines = list(_lines(tasks, name, 0))
+    lines = list(_lines(tasks, name, reading.budget, 0))
     if not lines or not reading.once(f"{found.tool} {name}"):
         return False
     with reading.entering(f"{found.tool} {name}"):
@@ -118,10 +119,10 @@ def follow_task(reading: Reading, found: Meaning, shell: Shell, guarded: bool) -
     return True
 
 
-def _lines(tasks: Mapping[str, Any], name: str, depth: int) -> Iterator[str]:
+def _lines(tasks: Mapping[str, Any], name: str, budget: Budget, depth: int) -> Iterator[str]:
     """Yield the commands of a task; a sequence names other tasks, or holds commands."""
     task = tasks.get(name)
-    if depth > 5 or task is None:
+    if depth > 5 or task is None or not budget.spend():
         return
     if isinstance(task, str):
         yield task
@@ -138,6 +139,6 @@ def _lines(tasks: Mapping[str, Any], name: str, depth: int) -> Iterator[str]:
     ):
         inner = text(other) or text(mapping(other).get("ref")) or text(mapping(other).get("cmd"))
         if inner.partition(" ")[0] in tasks:
-            yield from _lines(tasks, inner.partition(" ")[0], depth + 1)
+            yield from _lines(tasks, inner.partition(" ")[0], budget, depth + 1)
         else:
             yield inner

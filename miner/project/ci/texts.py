@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from miner.project.ci.reading import Tree
+from miner.project.ci.tree import Tree
 from miner.project.text import decode
 
 _MAX_BYTES = 400_000

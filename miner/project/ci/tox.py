@@ -10,8 +10,9 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
-from miner.project.ci.reading import Reading, Tree, bounds_of
+from miner.project.ci.reading import Reading, bounds_of
 from miner.project.ci.tox_file import UNKNOWN, Expansion, ToxFile
+from miner.project.ci.tree import Tree
 from miner.project.ci.versions import NO_CPYTHON
 from miner.project.command_options import split_options
 from miner.project.commands import Meaning, sounds_like_tests
@@ -73,9 +74,13 @@ def _configuration(tree: Tree, shell: Shell, chosen: str) -> ToxFile | None:
     for candidate in candidates:
         path = tree.inside(candidate)
         for name in (path, f"{path}/tox.ini") if chosen else (path,):
-            if name in tree.files and (found := ToxFile(tree, str(name))).exists:
+            if name in tree.files and (found := _file(tree, str(name))).exists:
                 return found
     return None
+
+
+def _file(tree: Tree, path: str) -> ToxFile:
+    return tree.once("tox", path, lambda: ToxFile(tree, path))
 
 
 def _named(configuration: ToxFile, asked: Sequence[str], python: str | None, unknown: bool) -> list[str]:
@@ -184,7 +189,7 @@ def tox_jobs(tree: Tree) -> Iterator[Reading]:
     """Yield the environments of the tree's own configuration that test, as jobs of their own."""
     for name in _FILES:
         path = posixpath.join(tree.folder, name)
-        if path not in tree.files or not (configuration := ToxFile(tree, path)).exists:
+        if path not in tree.files or not (configuration := _file(tree, path)).exists:
             continue
         for env in configuration.envlist[:_MOST] or ("py",):
             if _OTHER_SYSTEM.search(env):

@@ -11,18 +11,19 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from miner.project.ci.reading import Tree
+from miner.project.ci.tree import Tree
 from miner.project.shell import ROOT, Shell
 from miner.project.text import parse_ini, read_ini, read_toml, string, table
 from miner.project.tox_factors import environments, expand_braces
 
 UNKNOWN = "${{tox}}"
 """What stands for a text that is only known when tox runs."""
-_CONDITION = re.compile(r"(!?[a-z0-9_.!{},-]+(?:\s*,\s*[a-z0-9_.!{},-]+)*)\s*:(?:\s+(.*)|\Z)", re.DOTALL)
+_CONDITION = re.compile(r"[a-z0-9_.!{},-]+\Z")
 _BRACE = re.compile(r"\{([^{}]*)\}")
 _REFERENCE = re.compile(r"\[([^\]]*)\]([\w.-]+)\Z")
 _MAX_TEXT = 20_000
 _DEEPEST = 10
+_MOST = 5_000
 
 Values = Mapping[str, str]
 """Key -> text, one item a line, of one environment."""
@@ -89,38 +90,52 @@ def _sections(tree: Tree, path: str) -> Mapping[str, Values]:
 
 def _of_toml(content: Mapping[str, Any]) -> dict[str, Values]:
     """Turn tox 4's own tables into the sections of a tox.ini."""
+    lines = _TomlLines(content)
     sections: dict[str, Values] = {}
     if content:
-        sections["tox"] = {key: _text(content, value) for key, value in content.items() if not isinstance(value, dict)}
+        sections["tox"] = lines.section({key: value for key, value in content.items() if not isinstance(value, dict)})
     base = table(content, "env_run_base", "", [])
     if base:
-        sections["testenv"] = {key: _text(content, value) for key, value in base.items()}
+        sections["testenv"] = lines.section(base)
     for name, env in table(content, "env", "", []).items():
         if isinstance(env, dict):
-            sections[f"testenv:{name}"] = {key: _text(content, value) for key, value in env.items()}
+            sections[f"testenv:{name}"] = lines.section(env)
     return sections
 
 
-def _text(content: Mapping[str, Any], value: Any, depth: int = 0) -> str:
-    """Write a TOML value as the lines that an INI file would hold; references are followed."""
-    if isinstance(value, list):
-        if value and depth and all(isinstance(item, str) for item in value):
-            return shlex.join(value)
-        return "\n".join(_text(content, item, depth + 1) for item in value)
-    if isinstance(value, dict):
-        if value.get("replace") == "ref" and isinstance(value.get("of"), list) and depth < _DEEPEST:
-            found: Any = content
-            for key in value["of"]:
-                found = found.get(key) if isinstance(found, dict) else None
-            return _text(content, found or "", depth + 1)
-        if "replace" in value:
-            return (
-                str(value.get("default", ""))
-                if value["replace"] != "posargs"
-                else _text(content, value.get("default", []), 1)
-            )
-        return "\n".join(f"{key} = {_text(content, held, depth + 1)}" for key, held in value.items())
-    return str(value)
+class _TomlLines:
+    """Values of a TOML configuration as the lines that an INI file would hold; references are followed."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self._content = content
+        self._left = _MOST
+
+    def section(self, values: Mapping[str, Any]) -> Values:
+        return {key: self._text(value, 0) for key, value in values.items()}
+
+    def _text(self, value: Any, depth: int) -> str:
+        self._left -= 1
+        if self._left < 0 or depth > _DEEPEST:
+            return ""
+        if isinstance(value, list):
+            if value and depth and all(isinstance(item, str) for item in value):
+                return shlex.join(value)
+            return "\n".join(self._text(item, depth + 1) for item in value)
+        if isinstance(value, dict):
+            if "replace" in value:
+                return self._replaced(value, depth)
+            return "\n".join(f"{key} = {self._text(held, depth + 1)}" for key, held in value.items())
+        return str(value)
+
+    def _replaced(self, value: Mapping[str, Any], depth: int) -> str:
+        """Write a substitution: what a reference leads to, or the default of another one."""
+        if value["replace"] != "ref":
+            default = value.get("default", "")
+            return self._text(default, depth + 1) if isinstance(default, list) else str(default)
+        found: Any = self._content
+        for key in value["of"] if isinstance(value.get("of"), list) else ():
+            found = found.get(key) if isinstance(found, dict) and isinstance(key, str) else None
+        return self._text(found, depth + 1) if found else ""
 
 
 class Expansion:
@@ -132,6 +147,7 @@ class Expansion:
         """Expand for an environment that a shell runs."""
         self._configuration = configuration
         self._values = values
+        self._left = _MOST
         self._factors = factors
         self._name = name
         self._shell = shell
@@ -148,11 +164,11 @@ class Expansion:
         joined = re.sub(r"\\\n\s*", " ", text)
         for raw in joined.splitlines():
             line = re.sub(r"(?:\A|\s)#.*\Z", "", raw).strip()
-            condition = _CONDITION.match(line)
-            if condition and not line.startswith(("http:", "https:", "git+")):
-                if not self._holds(condition.group(1)):
+            condition = _condition(line)
+            if condition is not None:
+                if not self._holds(condition[0]):
                     continue
-                line = (condition.group(2) or "").strip()
+                line = condition[1]
             if line:
                 found.append(line)
         return found
@@ -167,7 +183,7 @@ class Expansion:
                     yield name.strip(), None if UNKNOWN in text else text
 
     def _holds(self, condition: str) -> bool:
-        alternatives: Iterable[str] = expand_braces(re.sub(r"\s*,\s*", ",", condition))
+        alternatives: Iterable[str] = expand_braces(condition)
         return any(
             all(
                 (factor.lstrip("!") in self._factors) != factor.startswith("!")
@@ -188,6 +204,9 @@ class Expansion:
         return text.replace("\0(", "{").replace("\0)", "}")[:_MAX_TEXT]
 
     def _substitute(self, inner: str, depth: int) -> str:
+        self._left -= 1
+        if self._left < 0:
+            return _kept(UNKNOWN)
         if inner in ("toxinidir", "tox_root"):
             return self.folder
         if inner in ("envname", "env_name"):
@@ -209,6 +228,15 @@ class Expansion:
         if "," in inner or (re.fullmatch(r"[a-z0-9.!-]+", inner) and inner not in self._values):
             return _kept(f"{{{inner}}}")  # braces of factors, or of something else
         return _kept(UNKNOWN) if inner not in self._values else self._expand(self._values[inner], depth + 1)
+
+
+def _condition(line: str) -> tuple[str, str] | None:
+    """Part `factor,other: value` into condition and value; None where a line has no condition."""
+    head, colon, tail = line.partition(":")
+    factors = ",".join(part.strip() for part in head.split(","))
+    if not colon or (tail and not tail[0].isspace()) or not _CONDITION.match(factors):
+        return None
+    return factors, tail.strip()
 
 
 def _kept(text: str) -> str:

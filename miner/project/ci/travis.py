@@ -7,16 +7,17 @@ rows of `python` x `env`, those of `include`, and the entries of `jobs`; all lin
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from miner.project.ci.matrix import MOST_ROWS, Label, jobs_of
-from miner.project.ci.reading import Reading, Tree
+from miner.project.ci.reading import Reading
 from miner.project.ci.texts import load_texts, mapping, sequence, text
+from miner.project.ci.tree import Tree
 from miner.project.installs import apt
 from miner.project.model import Job
 from miner.project.shell import ROOT
+from miner.project.shell_tokens import ShellSyntaxError, tokens
 from miner.project.shell_words import Word, fields
 
 _NAMES = (".travis.yml", ".travis.yaml")
@@ -99,7 +100,7 @@ def _excludes(pattern: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 
 
 def _label(row: Mapping[str, Any]) -> Label:
-    env = (word for entry in sequence(row.get("env")) for word in text(entry).split())
+    env = (word for entry in sequence(row.get("env")) for word in _raw_words(text(entry)))
     return tuple(part for part in (text(row.get("python")), *env) if part)
 
 
@@ -141,14 +142,17 @@ def _set(reading: Reading, entry: Any) -> None:
             if name != "secure":
                 reading.variables[name] = text(held) if not isinstance(held, dict) else None
         return
-    try:
-        words = shlex.split(text(entry), posix=False)
-    except ValueError:
-        words = text(entry).split()
-    for raw in words:
+    for raw in _raw_words(text(entry)):
         match = _ASSIGNMENT.match(raw)
         if not match:
             continue
         held = fields(match[2], reading.variables)
         known = all(word.known for word in held)
         reading.variables[match[1]] = " ".join(word.text for word in held) if known else None
+
+
+def _raw_words(line: str) -> list[str]:
+    try:
+        return [token.text for token in tokens(line) if token.kind == "word"]
+    except ShellSyntaxError:
+        return line.split()
