@@ -31,6 +31,8 @@ from miner.jobs.context import Context, open_context
 REPOSITORIES = CORPUS / "repositories.txt"
 ERAS = 2
 BETWEEN = 3
+OWN = 2
+"""Layers of an image that are a commit's own: its tree, and what its installation left behind."""
 _BRANCH = "heads/main-line"
 _console = Console(width=120)
 
@@ -104,7 +106,7 @@ def reuse(outcomes: Sequence[Outcome]) -> Table:
     again: dict[bool, list[float]] = {True: [], False: []}
     for first, second in zip(outcomes[::2], outcomes[1::2], strict=True):
         if first.runs and second.runs:
-            same = first.layers[:-1] == second.layers[:-1]
+            same = first.layers[:-OWN] == second.layers[:-OWN]
             again[same].append(second.seconds_own if same else second.seconds)
     table = Table("seconds of the later commit", "count", "median", "p90", "most")
     spread(table, "same environment: only the project is installed anew", again[True])

@@ -25,7 +25,8 @@ from miner.sandbox.profile import CACHE_VOLUME
 
 GB = 1_000_000_000
 _DOWN_TO = 0.8  # of the budget: so that it is not looked through again at once
-_BLOBS = ("layer", "wheel")
+AGAIN = frozenset({"layer", "wheel"})
+"""Names of blobs in facts that can be had again from other facts."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,14 @@ def regained(facts: Iterable[Fact]) -> dict[str, Layer | None]:
     """Return the blobs of facts that can be had again, by digest: layers, and wheels, which are none."""
     found: dict[str, Layer | None] = {}
     for fact in facts:
-        layer = fact.payload.get("layer")
-        for name in _BLOBS:
-            if name in fact.blobs:
-                found[fact.blobs[name]] = Layer.model_validate(layer) if name == "layer" and layer else None
+        layers = [
+            Layer.model_validate(layer)
+            for layer in (fact.payload.get("layer"), *fact.payload.get("layers", ()))
+            if layer
+        ]
+        for name in sorted(AGAIN & fact.blobs.keys()):
+            digest = fact.blobs[name]
+            found[digest] = next((layer for layer in layers if _digest(layer.diff_id) == digest), None)
     return found
 
 

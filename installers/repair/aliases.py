@@ -89,6 +89,13 @@ def candidates(module: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(canonicalize_name(name) for name in _names(module)))
 
 
+def is_known(distribution: str, module: str) -> bool:
+    """Whether a row says that a module comes from a distribution, whatever else has one of this name."""
+    parts = module.split(".")
+    prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return any(distribution in ALIASES.get(prefix, ()) for prefix in prefixes)
+
+
 def _names(module: str) -> Iterator[str]:
     parts = module.strip(".").split(".")
     prefixes = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from installers.pythons import admits
-from installers.repair.aliases import ALIASES, candidates
+from installers.repair.aliases import candidates, is_known
 from installers.repair.context import Release
 from installers.repair.platforms import fits
 from installers.repair.remote_zip import Unreadable, Wheel
@@ -66,18 +66,20 @@ class Index:
         return tuple(Release.model_validate(item) for item in fact.payload["releases"])
 
     def provider(self, module: str) -> str | None:
-        """Return the distribution that provides a module, None where none is found."""
+        """Return the distribution that provides a module, None where none is found.
+
+        Of several the one with the most releases as of the date, since a name alone may be anybody's.
+        """
 
         def run() -> Observation:
             looked: list[str] = []
-            for name in candidates(module):
-                found = self._looked_into(name, module, looked)
-                if found is not None:
-                    return Observation(payload={"distribution": name, "version": found, "looked": looked}, network=True)
+            found = self._providers(module, looked)
+            if found:
+                name, version, _ = max(found, key=lambda one: one[2])
+                return Observation(payload={"distribution": name, "version": version, "looked": looked}, network=True)
             detail = f"no distribution was found that provides the module {module}; looked into: {', '.join(looked)}"
-            return Observation(
-                outcome=Reason.MODULE_UNKNOWN.value, payload={"detail": detail, "looked": looked}, network=True
-            )
+            payload = {"detail": detail, "looked": looked}
+            return Observation(outcome=Reason.MODULE_UNKNOWN.value, payload=payload, network=True)
 
         fact = self.memo.measure(PRODUCER, PROVIDER, f"module-{module}", self._inputs(module=module), run)
         return str(fact.payload["distribution"]) if fact.ok else None
@@ -125,13 +127,24 @@ class Index:
             requires_python=next((file.requires_python for file in files if file.requires_python), None),
         )
 
-    def _looked_into(self, name: str, module: str, looked: list[str]) -> str | None:
+    def _providers(self, module: str, looked: list[str]) -> list[tuple[str, str, int]]:
+        """Return the distributions that provide a module, with version and number of versions; one that is known ends it."""
+        found: list[tuple[str, str, int]] = []
+        for name in candidates(module):
+            versions = self._versions(name)
+            version = self._looked_into(name, versions, module, looked) if versions else None
+            if version is not None:
+                found.append((name, version, len(versions)))
+                if is_known(name, module):
+                    return found[-1:]
+        return found
+
+    def _looked_into(
+        self, name: str, versions: Sequence[tuple[Version, list[IndexFile]]], module: str, looked: list[str]
+    ) -> str | None:
         """Return the version in which a distribution provides a module, None where the newest suitable one does not."""
-        versions = self._versions(name)
-        if not versions:
-            return None
         first = min(file.uploaded_at for _, files in versions for file in files if file.uploaded_at is not None)
-        if first > self.cutoff - _SETTLED and not any(name in aliases for aliases in ALIASES.values()):
+        if first > self.cutoff - _SETTLED and not is_known(name, module):
             looked.append(f"{name}: younger than {_SETTLED.days} days")
             return None
         for version, files in self._newest(versions):

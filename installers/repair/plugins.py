@@ -121,7 +121,6 @@ OPTIONS: dict[str, str] = {
     "--xdoctest": "xdoctest",
     "--liveserver": "pytest-django",
     "--order-dependencies": "pytest-order",
-    "--run-slow": "pytest-skip-slow",
 }
 
 MARKS: dict[str, str] = {
@@ -159,7 +158,6 @@ MARKS: dict[str, str] = {
 SETTINGS: dict[str, str] = {
     # setting of pytest's configuration: plug-in
     "DJANGO_SETTINGS_MODULE": "pytest-django",
-    "anyio_mode": "anyio",
     "asyncio_default_fixture_loop_scope": "pytest-asyncio",
     "asyncio_mode": "pytest-asyncio",
     "django_find_project": "pytest-django",

@@ -15,7 +15,7 @@ MAX_TOTAL = 6 << 20
 
 
 def bounded(files: Iterable[TreeFile], notes: list[str], total: int = MAX_TOTAL) -> list[TreeFile]:
-    """Return the declaration files that together are not larger than a bound, the nearest to the root first, locks last.
+    """Return the declaration files that fit into a bound, the nearest to the root first, locks last.
 
     Args:
         files: with their sizes.

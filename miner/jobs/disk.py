@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import docker
+import structlog
 
 from installers.eviction import GB, Evicted, evict, needed, regained
 from installers.ladder import environment_of
@@ -19,6 +20,7 @@ from miner.core.records import Environment, State
 
 _KINDS = ("interpreter", "ground", "wheel", "env", "tree", "project")
 """Kinds of facts that may hold a layer or a wheel, "install." aside."""
+_log = structlog.get_logger()
 _EVERY_S = 300.0
 _PARTS = ("blobs/*/*.part", "downloads/*/.part-*", "repos/.*.git.*")
 
@@ -77,7 +79,17 @@ class Disk:
         with self._guard:
             since = min(self._running.values(), default=float("inf"))
         kept = needed(self._accepted())
-        return evict(client, self._blobs, known, self._budget_gb, kept=kept, since=since)
+        done = evict(client, self._blobs, known, self._budget_gb, kept=kept, since=since)
+        if done.removed or done.over:
+            removed, left = sum(thing.size for thing in done.removed) / GB, done.left / GB
+            _log.info(
+                "evicted",
+                things=len(done.removed),
+                removed_gb=round(removed, 1),
+                left_gb=round(left, 1),
+                over=done.over,
+            )
+        return done
 
     def _accepted(self) -> Iterator[Environment]:
         for decision in self._ledger.decisions():
@@ -86,13 +98,6 @@ class Disk:
                 environment = environment_of(known[name] for name in decision.trail if name in known)
                 if environment is not None:
                     yield environment
-
-
-def said(done: Evicted) -> str:
-    """Return for people what was evicted."""
-    size = sum(thing.size for thing in done.removed)
-    text = f"disk: {len(done.removed)} layers and images removed ({size / GB:.1f} GB), {done.left / GB:.1f} GB left"
-    return f"{text}, more than `run.max_disk_gb`: all of it is in use or accepted" if done.over else text
 
 
 def sweep(work: Path) -> int:

@@ -73,6 +73,6 @@ def test_every_section_is_known_by_its_dotted_name() -> None:
 
 def test_the_shipped_tables_that_steer_results_are_part_of_what_stands_on_a_run() -> None:
     portable = load_settings(environ={}).portable()
-    assert [python["version"] for python in portable["pythons"]] == ["3.11"]
+    assert [python["version"] for python in portable["pythons"]] == ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
     assert "git" in portable["base_packages"]
     assert json.loads(json.dumps(portable)) == portable

@@ -53,6 +53,21 @@ def test_a_namesake_without_the_module_is_not_taken(index: RepairIndex, tmp_path
     assert Asked(index, tmp_path).index.provider("demo") == "python-demo"
 
 
+def test_of_two_that_have_it_the_one_with_more_releases_is_taken(index: RepairIndex, tmp_path: Path) -> None:
+    index.wheel("demo", "0.0.1", {"demo.py": ""})
+    for version in ("1.0", "1.1", "2.0"):
+        index.wheel("pytest_demo", version, {"demo/plugin.py": ""})
+    assert Asked(index, tmp_path).index.provider("demo") == "pytest-demo"
+
+
+def test_a_namesake_of_what_is_known_is_not_even_looked_at(index: RepairIndex, tmp_path: Path) -> None:
+    index.wheel("pyyaml", "1.0", CODE)
+    for version in ("1.0", "2.0"):
+        index.wheel("yaml", version, CODE)
+    assert Asked(index, tmp_path).index.provider("yaml") == "pyyaml"
+    assert "/simple/yaml/" not in index.asked
+
+
 def test_a_namesake_that_is_a_few_days_old_is_not_taken(index: RepairIndex, tmp_path: Path) -> None:
     index.wheel("demo", "1.0", {"demo.py": ""}, uploaded="2020-12-20")
     asked = Asked(index, tmp_path)

@@ -219,8 +219,10 @@ class TestBug:
             run(chosen)
         account = why(ledger, Reader(BlobStore(chosen.paths.blobs), load_pythons()), "pypi__pkga-1.1")
         assert (account.decision.state, account.decision.stage) == (State.FAULTED, "install")
-        kinds = ["source.look_up", "source.extract", "install.lock", "install.env", "install.lock", "install.project"]
-        assert [fact.kind for fact in account.facts] == kinds
+        kinds = [fact.kind for fact in account.facts]
+        assert kinds[:2] == ["source.look_up", "source.extract"]
+        assert {"install.lock", "install.env"} < set(kinds)
+        assert kinds[-1] == "install.project"
         assert [met.reason for met in account.faults] == ["docker-unavailable"]
 
     def test_blob_that_is_damaged_is_a_fault_of_its_candidates_alone(self, server: IndexServer, tmp_path: Path) -> None:

@@ -96,8 +96,8 @@ def read_github(tree: Tree) -> Iterator[Job]:
 
 def _only_called(content: Mapping[str, Any]) -> bool:
     triggers = content.get("on")
-    names = set(triggers) if isinstance(triggers, (dict, list)) else {triggers}
-    return names == {"workflow_call"}
+    names = list(triggers) if isinstance(triggers, (dict, list)) else [triggers]
+    return names == ["workflow_call"]
 
 
 def _workflow(

@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from miner.project.ci.reading import Reading
 from miner.project.ci.tree import Tree
@@ -182,8 +183,8 @@ def _makefile(tree: Tree, folder: str, chosen: str) -> Makefile | None:
     for name in (chosen,) if chosen else _NAMES:
         path = tree.inside(posixpath.join(folder, name))
         text = tree.text(path, []) if path is not None else None
-        if text is not None:
-            return tree.once("make", path or "", lambda: Makefile(text))
+        if path is not None and text is not None:
+            return tree.once("make", path, partial(Makefile, text))
     return None
 
 
