@@ -15,7 +15,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -255,18 +255,38 @@ def warm(bench: Bench, context: Context, rows: Iterable[Row]) -> list[float]:
     return seconds
 
 
-def climb_all(context: Context, bench: Bench, rows: list[Row], workers: int) -> list[Outcome]:
-    """Return what came of all rows, in their order."""
+def climb_all(
+    context: Context, bench: Bench, rows: Sequence[Row], workers: int, note: Callable[[Iterable[Outcome]], None]
+) -> list[Outcome]:
+    """Return what came of all rows, in their order; small ones are worked on first.
+
+    Args:
+        context: of the run.
+        bench: climbs.
+        rows: what to climb for.
+        workers: how many at once.
+        note: is told all that is known so far, after each of them.
+    """
     engine: LocalEngine[Row, Outcome] = LocalEngine(workers, context.stop, context.abort)
     found: dict[str, Outcome] = {}
-    with closing(engine.map(bench.climb, rows, context.store)) as outcomes:
+    with closing(engine.map(bench.climb, sorted(rows, key=lambda row: row.size), context.store)) as outcomes:
         for outcome in outcomes:
-            found[outcome.row.name] = outcome
+            found[name_of(outcome.row)] = outcome
             said = f"{outcome.reason} {outcome.signature}" if outcome.reason else "runs"
             said += f" ({outcome.passed} of {outcome.total})" if outcome.total else ""
             said += f"\n{outcome.log}" if outcome.reason == "bug" else ""
             print(f"[{len(found)}/{len(rows)}] {outcome.row.name} {outcome.row.version}: {said}", file=sys.stderr)
-    return [found[row.name] for row in rows]
+            note(found.values())
+    return [found[name_of(row)] for row in rows]
+
+
+def write(outcomes: Iterable[Outcome], rows: Path | None, failed: Path | None) -> None:
+    """Write all rows, and the failures with the ends of their logs, to the files that were asked for."""
+    some = list(outcomes)
+    if rows is not None:
+        rows.write_text("".join(one.model_dump_json() + "\n" for one in some), encoding="utf-8")
+    if failed is not None:
+        failed.write_text(failures_as_text(some), encoding="utf-8", errors="replace")
 
 
 def settings_of(folder: Path, workers: int, overrides: Iterable[str], source: str = "pypi") -> Settings:
@@ -305,15 +325,11 @@ def main() -> int:
     rows = chosen_rows(options.half, options.only, options.limit)
     with open_context(settings_of(options.folder, options.workers, options.overrides), "bench-install") as context:
         bench = Bench(context)
-        outcomes = climb_all(context, bench, rows, options.workers)
+        note = partial(write, rows=options.json, failed=options.failures)
+        outcomes = climb_all(context, bench, rows, options.workers, note)
         again = [outcome.row for outcome in outcomes if outcome.runs][: options.warm]
         seconds = warm(bench, context, again)
     show(outcomes, read_rows(), seconds)
-    if options.json is not None:
-        text = "".join(outcome.model_dump_json() + "\n" for outcome in outcomes)
-        options.json.write_text(text, encoding="utf-8")
-    if options.failures is not None:
-        options.failures.write_text(failures_as_text(outcomes), encoding="utf-8", errors="replace")
     return 0
 
 

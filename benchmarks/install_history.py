@@ -13,12 +13,13 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from install_choose import CORPUS, YEARS, Row, number_of
-from install_corpus import Bench, climb_all, settings_of
-from install_tables import Outcome, by, failures, failures_as_text, shares, sizes, spread, times
+from install_corpus import Bench, climb_all, settings_of, write
+from install_tables import Outcome, by, failures, shares, sizes, spread, times
 from rich.console import Console
 from rich.table import Table
 
@@ -135,13 +136,12 @@ def main() -> int:
     with open_context(settings_of(options.folder, options.workers, options.overrides), "bench-history") as context:
         bench = History(context, options.mirrors)
         rows = [row for name in names[: options.limit] for row in bench.rows(name)]
-        first, second = (climb_all(context, bench, some, options.workers) for some in (rows[::2], rows[1::2]))
+        note = partial(write, rows=options.json, failed=options.failures)
+        halves = (rows[::2], rows[1::2])
+        first, second = (climb_all(context, bench, some, options.workers, note) for some in halves)
     outcomes = [one for pair in zip(first, second, strict=True) for one in pair]
     _show(outcomes)
-    if options.json is not None:
-        options.json.write_text("".join(one.model_dump_json() + "\n" for one in outcomes), encoding="utf-8")
-    if options.failures is not None:
-        options.failures.write_text(failures_as_text(outcomes), encoding="utf-8", errors="replace")
+    note(outcomes)
     return 0
 
 

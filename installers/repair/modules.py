@@ -128,7 +128,7 @@ class Index:
         )
 
     def _providers(self, module: str, looked: list[str]) -> list[tuple[str, str, int]]:
-        """Return the distributions that provide a module, with version and number of versions; one that is known ends it."""
+        """Return those that provide a module: name, version, number of versions; one that is known ends the search."""
         found: list[tuple[str, str, int]] = []
         for name in candidates(module):
             versions = self._versions(name)

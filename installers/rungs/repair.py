@@ -44,7 +44,7 @@ _STEPS: dict[str, int] = {
 }
 _BOUNDED = frozenset({Reason.BUILD_TIMEOUT.value, Reason.BUILD_LIMIT.value})
 
-Progress = tuple[int, float, int]
+Progress = tuple[int, int, float, int]
 Pair = tuple[str, Signature | None]
 
 
@@ -66,11 +66,11 @@ def furthest(past: Sequence[Attempt]) -> Attempt | None:
 
 
 def progress(attempt: Attempt) -> Progress:
-    """Return how far an attempt came: its last step, the share of its tests that pass, how many."""
+    """Return how far an attempt came: its last step, files that can be collected, share and number of passing tests."""
     step = _STEPS.get(attempt.outcome, 1)
     if attempt.outcome in _BOUNDED:
         step = 1 if attempt.mode is None else 3
-    return step, attempt.share or 0.0, attempt.passed
+    return step, -len(attempt.broken), attempt.share or 0.0, attempt.passed
 
 
 def _answered(attempt: Attempt, best: Attempt) -> bool:

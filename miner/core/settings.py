@@ -379,7 +379,8 @@ class Settings(_Section):
             },
         )
         kept["mine"]["source"] = "github" if self.source == "snapshot" else self.source  # a replay is no other source
-        return {**kept, "pythons": python_entries(), "base_packages": list(base_packages())}
+        tables = {"base_packages": list(base_packages()), "tool_chain": list(tool_chain_packages())}
+        return {**kept, "pythons": python_entries(), **tables}
 
 
 def configs_dir() -> Path:

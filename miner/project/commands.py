@@ -12,13 +12,18 @@ from miner.project.command_options import leading_options, split_options
 from miner.project.installs import READERS, Installs, uv_run, uvx
 from miner.project.shell_words import Variables, Word
 
+SCRIPT = "(script)"
+"""The tool of a command that is a script itself, or that a shell is given; no command has such a name."""
+TEXT = "(text)"
+"""The tool of a shell that is given its commands as a text."""
+
 
 @dataclass(frozen=True)
 class Meaning:
     """What a command is about.
 
     Attributes:
-        tool: its name without prefixes ("pytest", "tox", "script"), "" where there is none.
+        tool: its name without prefixes ("pytest", "tox"), `SCRIPT` or `TEXT`, "" where there is none.
         arguments: of the tool; of a script its path comes first.
         tests: it runs tests by itself; where it starts something that can be followed, that says more.
         variables: what `env` sets for it.
@@ -204,9 +209,9 @@ def _read(words: tuple[Word, ...]) -> Meaning:
     if words[0].text.endswith(".py"):
         return _script_of_python(words)
     if words[0].text.startswith("python:"):
-        return Meaning("module", words, tests=bool(_TEST_WORD.search(words[0].text)))
+        return Meaning("(module)", words, tests=bool(_TEST_WORD.search(words[0].text)))
     script = "/" in words[0].text or name.endswith((".sh", ".bash"))
-    return Meaning("script" if script else name, words if script else arguments, tests=sounds_like_tests(name))
+    return Meaning(SCRIPT if script else name, words if script else arguments, tests=sounds_like_tests(name))
 
 
 def _reader(name: str, arguments: tuple[Word, ...]) -> tuple[Callable[[Sequence[Word]], Installs], int] | None:
@@ -243,5 +248,5 @@ def _shell(words: tuple[Word, ...]) -> Meaning:
     """Read `bash -c text` and `bash file`."""
     options, rest = leading_options(words, {"-o", "-O", "--rcfile", "--init-file"})
     if any("c" in name and not name.startswith("--") for name, _ in options) and rest:
-        return Meaning("shell", rest)
-    return Meaning("script", rest) if rest else Meaning()
+        return Meaning(TEXT, rest)
+    return Meaning(SCRIPT, rest) if rest else Meaning()

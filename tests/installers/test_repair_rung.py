@@ -149,6 +149,13 @@ def test_one_failure_that_went_away_is_progress_even_where_as_many_tests_pass() 
     assert furthest([first, attempt("collection-broken", MARKUP, edits=[edit])]) is first
 
 
+def test_a_file_more_that_can_be_collected_comes_before_a_higher_share() -> None:
+    few = attempt("ok", MARKUP, share=0.9).model_copy(update={"broken": ("tests/test_x.py",)})
+    all_of_them = attempt("ok", MARKUP, share=0.6)
+    assert furthest([few, all_of_them]) is all_of_them
+    assert furthest([all_of_them, few]) is all_of_them
+
+
 def test_two_edits_that_choose_a_python_are_not_made_at_once(help_: Help) -> None:
     newer = Signature(kind="newer-syntax", subject="3.10")
     older = Signature(kind="older-syntax", subject="3.6")

@@ -24,6 +24,7 @@ from miner.project.ci.tox import follow_tox, tox_jobs
 from miner.project.ci.travis import read_travis
 from miner.project.ci.tree import Follower, Tree
 from miner.project.ci.versions import number
+from miner.project.commands import SCRIPT, TEXT
 from miner.project.model import Job
 
 __all__ = ["ci_pythons", "is_ci", "read_ci"]
@@ -34,8 +35,8 @@ _FOLLOWERS: Mapping[str, Follower] = {
     "tox": follow_tox,
     "detox": follow_tox,
     "nox": follow_nox,
-    "script": run_script,
-    "shell": run_text,
+    SCRIPT: run_script,
+    TEXT: run_text,
     "hatch": follow_hatch,
     "pdm": follow_task,
     "poe": follow_task,
