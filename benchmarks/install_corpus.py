@@ -25,12 +25,15 @@ from typing import Any, BinaryIO
 from install_choose import Row, collected, read_rows
 from install_tables import Outcome, failures_as_text, show
 
-from installers.attempt import InstallCase
+from installers.attempt import ATTEMPT, InstallCase, attempt_of
 from installers.describe import describe
 from installers.health import TestSide
 from installers.interface import Memory, Refusal, Tree
-from installers.ladder import Installed, chosen, install
+from installers.ladder import Installed, chosen, install, steps_of
 from installers.pythons import chosen_among
+from installers.share import Suite
+from installers.suite import KIND as SUITE
+from installers.suite import suite_of
 from miner.core.errors import InfrastructureFault, Interrupted
 from miner.core.excerpt import error_excerpt
 from miner.core.ledger import fact_id
@@ -50,6 +53,7 @@ from miner.project.facts import project_folder
 SOURCE = Producer(name="bench.source", epoch=1)
 KIND = "bench.source"
 BRANCH = "base"
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,8 @@ class Bench:
 
     def outcome(self, row: Row, installed: Installed) -> Outcome:
         """Compute what the facts say; the seconds are those that measuring took, whenever that was."""
-        attempts = installed.attempts
+        facts, blobs = installed.facts, self._context.blobs
+        attempts = tuple(attempt_of(fact, blobs) for fact in facts if fact.key.kind == ATTEMPT)
         best = chosen(attempts)
         last = best or (attempts[-1] if attempts else None)
         enough = self._context.settings.measure.ladder.enough
@@ -167,11 +172,14 @@ class Bench:
             refusal = installed.refusal
             code = refusal.outcome if refusal is not None else last.outcome
             return Outcome(reason=code, log=self._log(refusal), **common)
-        if best.broken:
-            return Outcome(reason="broken collection", log=self._suite_log(installed), **common)
-        if best.share is None or best.share < enough:
-            return Outcome(reason="too few pass", log=self._suite_log(installed), **common)
-        return Outcome(**common)
+        tested = [fact for fact in steps_of(facts, best) if fact.key.kind == SUITE]
+        said = suite_of(tested[-1], blobs) if tested else Suite()
+        common |= {"uncollected": tuple(said.uncollected), "ended": said.ended}
+        if best.share is not None and best.share >= enough and not best.broken:
+            return Outcome(**common)
+        why = "broken collection" if best.broken else "too few pass" if best.share is not None else "no test ran"
+        texts = [f"{name}\n{error_excerpt(text)}" for name, text in said.uncollected.items()][:SHOWN]
+        return Outcome(reason=why, log="\n".join([*texts, *said.quotes]), **common)
 
     def _log(self, fact: Fact | None) -> str:
         if fact is None:
@@ -179,12 +187,6 @@ class Bench:
         digest = fact.logs.get("log") or fact.logs.get("events")
         text = self._context.blobs.get_text(digest) if digest is not None else ""
         return f"{fact.payload.get('detail', '')}\n{error_excerpt(text)}"
-
-    def _suite_log(self, installed: Installed) -> str:
-        """Return what the run of the suite of the best attempt printed, without its middle."""
-        facts = [fact for fact in installed.facts if fact.key.kind == "install.suite"]
-        digest = facts[-1].logs.get("events") if facts else None
-        return error_excerpt(self._context.blobs.get_text(digest)) if digest is not None else ""
 
     def _read(self, row: Row) -> Observation:
         repo, commit = self.repository(row)

@@ -20,7 +20,8 @@ class Outcome(Record):
     Attributes:
         reason: why it does not run; "" where it does.
         rung: that the attempt is of which counts: the best, else the last one.
-        broken: test files that cannot be collected.
+        broken: number of test files that cannot be collected, which is not explained; `uncollected` names what cannot.
+        ended: how the run of its tests ended before its time, "" where it did not.
         edits: rules that changed its recipe.
         facts: used in the climb, and `fresh` of them measured in this run.
         seconds: that measuring took, in whichever run.
@@ -37,7 +38,9 @@ class Outcome(Record):
     share: float | None = None
     passed: int = 0
     total: int = 0
-    broken: tuple[str, ...] = ()
+    broken: int = 0
+    uncollected: tuple[str, ...] = ()
+    ended: str = ""
     edits: tuple[str, ...] = ()
     signatures: tuple[str, ...] = ()
     layers: tuple[Layer, ...] = ()
@@ -140,7 +143,7 @@ def _said(one: Outcome) -> str:
     """Return what is told of a failure in a line."""
     passed = f"{one.passed} of {one.total} pass" if one.total else ""
     last = one.detail.strip().splitlines()[-1:]
-    return "; ".join(text for text in (passed, *one.broken[:2], *(line[:160] for line in last)) if text)
+    return "; ".join(text for text in (passed, one.ended, *one.uncollected[:2], *(line[:160] for line in last)) if text)
 
 
 def failures_as_text(outcomes: Iterable[Outcome]) -> str:
@@ -149,9 +152,9 @@ def failures_as_text(outcomes: Iterable[Outcome]) -> str:
     for one in sorted((one for one in outcomes if not one.runs), key=lambda one: (one.reason, one.signature)):
         facts = f"{one.row.year}, Python {one.python}, {one.row.backend}, rung {one.rung}, {one.attempts} attempts"
         lines = [f"## {one.row.name} {one.row.version}: {one.reason}", facts]
-        lines += [f"passed {one.passed} of {one.total}; broken: {', '.join(one.broken[:5]) or 'none'}"]
+        lines += [f"passed {one.passed} of {one.total}; broken: {', '.join(one.uncollected[:5]) or 'none'} {one.ended}"]
         lines += [f"signatures: {'; '.join(one.signatures[:8]) or 'none'}; edits: {', '.join(one.edits) or 'none'}"]
-        parts.append("\n".join([*lines, "```", one.detail[-1500:], one.log[-2500:], "```", ""]))
+        parts.append("\n".join([*lines, "```", one.detail[-1500:], one.log[:4000], "```", ""]))
     return "\n".join(parts)
 
 

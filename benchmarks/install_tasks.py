@@ -23,6 +23,7 @@ from install_corpus import settings_of
 from rich.console import Console
 from rich.table import Table
 
+from installers.attempt import ATTEMPT, attempt_of
 from installers.ladder import refusal_of
 from miner.core.errors import InfrastructureFault
 from miner.core.excerpt import error_excerpt
@@ -140,7 +141,9 @@ class Climb:
         }
         if last is not None:
             said |= {"rung": last.rung, "python": last.recipe.python, "share": last.share}
-            said["signature"] = str(last.signatures[0]) if last.signatures else ""
+            made = [fact for fact in trail if fact.key.kind == ATTEMPT]
+            shown = attempt_of(made[last.number], self._context.blobs).signatures
+            said["signature"] = str(shown[0]) if shown else ""
         if case.verdict is None:
             negative = case.negatives[0] if case.negatives else None
             said["reason"] = negative.code.value if negative is not None else "no verdict"

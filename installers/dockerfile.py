@@ -7,8 +7,8 @@ import shlex
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from installers.environment import ENV
-from installers.rebuild import BUILD
+from installers.venv_layer import ENV
+from installers.boxes import BUILD
 from miner.core.hashing import sha256_bytes
 from miner.core.records import BuildMode, Recipe
 

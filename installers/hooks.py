@@ -13,7 +13,6 @@ from packaging.utils import canonicalize_name
 
 NO_HOOK = 3
 """Exit code of the front end where the back end does not know the hook."""
-VERSION = 1  # enters input hashes: raise it when the program below changes what is built
 
 PROGRAM = '''\
 """hooks.py ask|build HOOK BACKEND BACKEND_PATH TO -- or hooks.py develop: run in the folder of a project."""

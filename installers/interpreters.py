@@ -11,12 +11,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import structlog
 from packaging.version import Version
 
+from installers.ground_cache import kept
 from installers.interpreter_tree import HOMES, TRIM, home_of, interpreter_tree, patchelf_version
 from installers.layer import TIME, rooted, store
 from installers.managed_python import managed_python
@@ -66,7 +68,8 @@ def interpreter(workshop: Workshop, memo: Memo, python: Python) -> Fact:
         "trim": TRIM,
         "patchelf": patchelf_version(),
     }
-    return memo.measure(PRODUCER, KIND, f"python-{python.version}", inputs, lambda: _observe(workshop, python))
+    made = partial(kept, workshop, {"kind": KIND, **inputs}, partial(_observe, workshop, python))
+    return memo.measure(PRODUCER, KIND, f"python-{python.version}", inputs, made)
 
 
 def interpreter_layer(fact: Fact) -> Layer | None:

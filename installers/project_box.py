@@ -12,7 +12,7 @@ from typing import Any
 
 from installers.boxes import build_variables, put_entries, put_layer, wants_network
 from installers.changes import Changed, apply, changed_below
-from installers.hooks import VERSION, unsatisfied
+from installers.hooks import unsatisfied
 from installers.image import TREE, above, ensure_layers, ensure_shared, remove_image
 from installers.interface import TooLarge
 from installers.layer import NORMALISER, OWNER, Tree, difference, load, normalise, store
@@ -60,7 +60,18 @@ class InstallRequest(Record):
     runtime: str | None = None
     cutoff: datetime | None = None
     normaliser: int = NORMALISER
-    program: int = VERSION
+
+    @property
+    def script(self) -> str:
+        """What installs it."""
+        return rebuild_script(
+            mode=self.mode,
+            python=self.python,
+            project_dir=self.project_dir,
+            build_env=self.variables,
+            backend=self.backend,
+            backend_path=self.backend_path,
+        )
 
     @property
     def source(self) -> str:
@@ -104,15 +115,7 @@ def _install(workshop: Workshop, image: str, request: InstallRequest, build_env:
     with workshop.box(image, network=online, cutoff=request.cutoff) as box:
         if not request.keeps_build:
             put_layer(workshop, box, build_env)
-        script = rebuild_script(
-            mode=request.mode,
-            python=request.python,
-            project_dir=request.project_dir,
-            build_env=request.variables,
-            backend=request.backend,
-            backend_path=request.backend_path,
-        )
-        tools = offline_entries(script, request.python)
+        tools = offline_entries(request.script, request.python)
         put_entries(workshop, box, tools)
         result = _ask(box, request)
         if not result.ok:

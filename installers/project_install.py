@@ -24,7 +24,7 @@ from installers.environment import environment, environment_request, layer_of
 from installers.layer import NORMALISER, store
 from installers.lock import LockRequest, lock
 from installers.project_box import InstallRequest, install_in_box
-from installers.rebuild import KEPT, build_requirements, pip_for
+from installers.rebuild import KEPT, build_requirements, pip_for, program_of
 from installers.steps import StepRequest
 from installers.testbed import repository_tree, version_tags
 from installers.workshop import Workshop
@@ -206,9 +206,8 @@ class _Installation:
             self._bring_back(tree)
             return install_in_box(shop, self._ground.task, asked)
 
-        self._facts.append(
-            self._memo.measure(PRODUCER, KIND, self._instance_id, {"request": asked, "limits": shop.limits}, run)
-        )
+        inputs = {"request": asked, "limits": shop.limits, "program": program_of(asked.script)}
+        self._facts.append(self._memo.measure(PRODUCER, KIND, self._instance_id, inputs, run))
         return self._facts[-1]
 
     def _tree(self) -> Layer:

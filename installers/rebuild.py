@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from installers.boxes import BUILD, build_variables
 from installers.hooks import NO_HOOK, PROGRAM, is_setuptools
 from installers.venv_layer import ENV
+from miner.core.hashing import sha256_bytes
 from miner.core.records import BuildMode, Recipe
 from miner.sandbox.image_archive import TarEntry
 
@@ -62,6 +63,7 @@ _HEADERS = """\
 # Of a header that has changed, what includes it is not known: everything is compiled again.
 if [ -n "$(find . -newer {hooks} -type f \\( {headers} \\) -print -quit)" ]; then
     find . -type f \\( {sources} \\) -exec touch {{}} +
+    find . -type f -name '*.pyx' -exec touch {{}} +  # later than what was made of them
 fi"""
 _DEVELOP = """\
 elif [ "$status" -eq {no_hook} ]; then
@@ -69,7 +71,7 @@ elif [ "$status" -eq {no_hook} ]; then
     PYTHONPATH={build}/lib/python{python}/site-packages {env}/bin/python {hooks} develop
 """
 _HEADER_NAMES = ("*.h", "*.hh", "*.hpp", "*.hxx", "*.inc", "*.inl", "*.pxd", "*.pxi", "*.tpl", "*.in")
-_SOURCE_NAMES = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.pyx", "*.f", "*.f90", "*.m", "*.mm", "*.s", "*.S")
+_SOURCE_NAMES = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.f", "*.f90", "*.m", "*.mm", "*.s", "*.S")
 
 
 def pip_for(python: str) -> tuple[str, datetime]:
@@ -119,6 +121,11 @@ def rebuild_script(
         pip=_PIP,
         otherwise=_DEVELOP.format(no_hook=NO_HOOK, build=BUILD, python=python, env=ENV, hooks=_HOOKS) if linked else "",
     )
+
+
+def program_of(script: str) -> str:
+    """Return what stands for a script and the program that it calls, in input hashes."""
+    return sha256_bytes(f"{script}{PROGRAM}".encode())
 
 
 def _names(patterns: tuple[str, ...]) -> str:

@@ -10,12 +10,14 @@ import re
 import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import structlog
 
 from installers.debian_names import is_package_name
+from installers.ground_cache import kept
 from installers.layer import difference, store
 from installers.workshop import Workshop
 from miner.core.excerpt import explanation
@@ -74,7 +76,8 @@ def system_packages(workshop: Workshop, memo: Memo, names: Iterable[str]) -> Fac
     chosen = tuple(sorted({name for name in names if name not in held}))
     inputs = {"packages": chosen, "base": workshop.base.digest, "trim": TRIM}
     subject = f"debian-{hash_of(inputs)[:16]}"
-    return memo.measure(PRODUCER, KIND, subject, inputs, lambda: _observe(workshop, chosen))
+    made = partial(kept, workshop, {"kind": KIND, **inputs}, partial(_observe, workshop, chosen))
+    return memo.measure(PRODUCER, KIND, subject, inputs, made)
 
 
 def package_layer(fact: Fact) -> Layer | None:

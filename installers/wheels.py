@@ -16,9 +16,10 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from installers.boxes import BUILD, build_variables, put_layer, wants_network
 from installers.ground_image import hold
-from installers.hooks import PROGRAM, VERSION, unsatisfied
+from installers.hooks import PROGRAM, unsatisfied
 from installers.sources import Source
 from installers.workshop import WORK, Workshop, failed
+from miner.core.hashing import sha256_bytes
 from miner.core.reasons import Reason
 from miner.core.records import Layer, Observation, Record
 from miner.sandbox.base_image import BaseImage
@@ -43,6 +44,7 @@ class WheelRequest(Record):
         packages: name -> version of what it holds.
         base: digest of the image with the tool chain.
         cutoff: where the build is let to the package index, what that is taken as of; None: it has no network.
+        program: sha256 of the build front end.
     """
 
     source: Source
@@ -53,7 +55,7 @@ class WheelRequest(Record):
     base: str
     runtime: str | None = None
     cutoff: datetime | None = None
-    program: int = VERSION
+    program: str = sha256_bytes(PROGRAM.encode())
 
 
 def build_wheel(workshop: Workshop, image: BaseImage, request: WheelRequest) -> Observation:

@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 
 from installers.repair.bounds import Bound
 from installers.repair.context import Context
-from installers.repair.edits import asked, bounded, name_of, required, with_options
+from installers.repair.edits import asked, bounded, exempted, name_of, required, with_options
 from installers.repair.kinds import Kind
 from installers.repair.plugins import ASYNC, FIXTURES, HOOKS, MARKS, OPTIONS, SETTINGS
 from installers.repair.rule import Rule, rule, rule_of
@@ -62,6 +62,13 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     _row("pytest-asyncio<1", r"event_loop", "pytest-asyncio 1.0 took event_loop away", Kind.MISSING_FIXTURE),
 )
+_OF_RUNNER = frozenset({"--rootdir", "--continue-on-collection-errors"})
+"""Options that the runner itself gives to pytest (`miner.sandbox.runner`): none of before 3.5 knows the first one."""
+_REPORTING = "pytest>=4.6,<5"
+_NEEDS_OF_PYTEST = (
+    *("pytest", "pluggy", "py", "attrs", "more-itertools", "importlib-metadata", "zipp", "packaging", "pyparsing"),
+    *("wcwidth", "typing-extensions"),
+)
 _AGES = ("9", "8", "7", "6", "5.4", "5", "4")
 
 
@@ -79,6 +86,14 @@ def older_pytest(recipe: Recipe, subject: str, _context: Context) -> Recipe | No
 def _next(age: str) -> str:
     ages = ("99", *_AGES)
     return ages[ages.index(age) - 1]
+
+
+def reporting_pytest(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
+    """Take the first pytest that the runner can use, and what it needs, without the cut-off."""
+    if subject not in _OF_RUNNER:
+        return None
+    changed = bounded(recipe, _REPORTING) or recipe
+    return exempted(changed, *_NEEDS_OF_PYTEST)
 
 
 def fixture(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
@@ -165,6 +180,12 @@ RULES: tuple[Rule, ...] = (
     *(rule_of(row) for row in BOUNDS),
     rule("fixture", fixture, "a plug-in defines the fixture {subject}", Kind.MISSING_FIXTURE),
     rule("other-fixture", other_fixture, "another plug-in defines the fixture {subject}", Kind.MISSING_FIXTURE),
+    rule(
+        "reporting-pytest",
+        reporting_pytest,
+        "pytest is too old for the runner, which gives it {subject}",
+        Kind.UNKNOWN_OPTION,
+    ),
     rule("option", option, "a plug-in knows the option {subject}", Kind.UNKNOWN_OPTION),
     rule("mark", mark, "a plug-in gives the mark {subject} its meaning", Kind.UNKNOWN_MARK),
     rule("setting", setting, "a plug-in declares the setting {subject}", Kind.UNKNOWN_INI),

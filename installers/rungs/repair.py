@@ -70,7 +70,7 @@ def progress(attempt: Attempt) -> Progress:
     step = _STEPS.get(attempt.outcome, 1)
     if attempt.outcome in _BOUNDED:
         step = 1 if attempt.mode is None else 3
-    return step, -len(attempt.broken), attempt.share or 0.0, attempt.passed
+    return step, -attempt.broken, attempt.share or 0.0, attempt.passed
 
 
 def _answered(attempt: Attempt, best: Attempt) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import docker
 
-from installers.attempt import ATTEMPT
+from installers.attempt import ATTEMPT, PRODUCER
 from installers.interface import Memory
 from installers.memory import lesson_of, memory_of
 from installers.pythons import chosen_among
@@ -163,7 +163,8 @@ class Context:
         with self._locks.of("memory"):
             if self._memory is None:
                 own = frozenset(self.new_facts)
-                lessons = (lesson_of(fact) for fact in self.ledger.standing(ATTEMPT) if fact_id(fact.key) not in own)
+                attempts = (fact for fact in self.ledger.standing(ATTEMPT) if fact.key.epoch == PRODUCER.epoch)
+                lessons = (lesson_of(fact) for fact in attempts if fact_id(fact.key) not in own)
                 self._memory = memory_of(lesson for lesson in lessons if lesson is not None)
             return self._memory
 

@@ -259,6 +259,16 @@ CASES: dict[str, Case] = {
         before={"requirements": ("pytest", "pytest-httpserver")},
         after={"requirements": ("pytest", "pytest-httpserver", "pytest-localserver")},
     ),
+    "reporting-pytest": Case(
+        "pytest.py: error: unrecognized arguments: --rootdir=/testbed",
+        after={
+            "constraints": ("pytest>=4.6,<5",),
+            "exempt": (
+                *("pytest", "pluggy", "py", "attrs", "more-itertools", "importlib-metadata", "zipp", "packaging"),
+                *("pyparsing", "wcwidth", "typing-extensions"),
+            ),
+        },
+    ),
     "option": Case("pytest: error: unrecognized arguments: --reuse-db", after=more("requirements", "pytest-django")),
     "mark": Case("'trio' not found in `markers` configuration option", after=more("requirements", "pytest-trio")),
     "setting": Case("ERROR: x.ini: Unknown config option: asyncio_mode", after=more("requirements", "pytest-asyncio")),
