@@ -35,7 +35,7 @@ ORDER = ("install.ground", "install.lock", "install.wheel", "install.env", "inst
 """The steps of an attempt that can refuse it, in the order in which they are come to."""
 
 _NUMBERS = ("share", "passed", "total", "skipped", "good", "broken", "seconds")
-_SETTLED = (Reason.PATCH_DOES_NOT_APPLY, Reason.NOTHING_COLLECTED)  # another mode would not change it
+_SETTLED = (Reason.PATCH_DOES_NOT_APPLY, Reason.NOTHING_COLLECTED)
 _NAMES = {
     "install.lock": "lock",
     "install.wheel": "environment",
@@ -163,7 +163,7 @@ class _Try:
             if found is not None:
                 self._tested = suite(shop, memo, self._case.instance_id, found, recipe, self._case.side)
                 self.facts.append(self._tested)
-            if found is not None or self.facts[-1].outcome in _SETTLED:
+            if found is not None or self.facts[-1].outcome in _settled(mode):
                 return
 
     def _in_mode(self, on: Ground, plan: LockRequest, locked: Fact, built: Fact) -> Environment | None:
@@ -228,6 +228,11 @@ class _Try:
             return found
         more = signatures_of_run(run_of_health(examined, blobs), log_of(examined, blobs))
         return tuple(dict.fromkeys((*more, *found)))
+
+
+def _settled(mode: BuildMode) -> tuple[Reason, ...]:
+    """Return the refusals that another mode would not change; what is not built is imported the same way in all."""
+    return _SETTLED if mode is BuildMode.COMPILED else (*_SETTLED, Reason.COLLECTION_BROKEN)
 
 
 def furthest(facts: Iterable[Fact]) -> Fact:

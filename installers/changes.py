@@ -14,8 +14,10 @@ from pathlib import Path, PurePosixPath
 from docker.errors import NotFound
 
 from installers.interface import TooLarge
-from installers.layer import Tree
+from installers.layer import OWNER, Tree, difference, normalise
 from installers.workshop import Workshop, export
+from miner.core.errors import InfrastructureFault
+from miner.core.reasons import Reason
 from miner.sandbox.container import DockerBox
 from miner.sandbox.engine import engine_faults
 from miner.sandbox.image_archive import TarEntry, read_tar
@@ -44,7 +46,9 @@ class Changed:
     whole: bool = False
 
 
-def changed_below(workshop: Workshop, box: DockerBox, roots: Sequence[str], folder: Path) -> list[Changed]:
+def changed_below(
+    workshop: Workshop, box: DockerBox, roots: Sequence[str], folder: Path, *, most: int = _MOST
+) -> list[Changed]:
     """Return what a box has changed below each of some absolute paths; everything in the box is ended by this.
 
     Args:
@@ -52,6 +56,7 @@ def changed_below(workshop: Workshop, box: DockerBox, roots: Sequence[str], fold
         box: the box.
         roots: folders in the box.
         folder: keeps what is read, for as long as the entries are used.
+        most: how many paths are read one by one.
 
     Raises:
         TooLarge: it is more than a box may hold.
@@ -60,7 +65,7 @@ def changed_below(workshop: Workshop, box: DockerBox, roots: Sequence[str], fold
     with engine_faults():
         listed = {item["Path"]: int(item["Kind"]) for item in workshop.client.api.diff(box.name) or ()}
     reader = _Reader(workshop, box, folder)
-    return [reader.changed(root, listed) for root in roots]
+    return [reader.changed(root, listed, most) for root in roots]
 
 
 class _Unreliable(Exception):
@@ -90,10 +95,10 @@ class _Reader:
         self._left = workshop.limits.disk_mb * _MB
         self._count = 0
 
-    def changed(self, root: str, listed: Mapping[str, int]) -> Changed:
+    def changed(self, root: str, listed: Mapping[str, int], most: int) -> Changed:
         mine = {path: kind for path, kind in listed.items() if path.startswith(f"{root}/")}
         found, wanted = Changed(), sorted(_topmost(mine))
-        if len(wanted) > _MOST:
+        if len(wanted) > most:
             return self._whole(root)
         try:
             for path in wanted:
@@ -103,7 +108,10 @@ class _Reader:
         return found
 
     def _whole(self, root: str) -> Changed:
-        archive = export(self._box, root, self._next(), self._workshop.limits)
+        try:
+            archive = export(self._box, root, self._next(), self._workshop.limits)
+        except FileNotFoundError as error:  # nobody in a box may remove it: the box itself is gone
+            raise InfrastructureFault(f"a box is gone: {error}", reason=Reason.DOCKER_ERROR) from error
         return Changed(entries=_at(read_tar(archive), root.rpartition("/")[0]), whole=True)
 
     def _take(self, path: str, kind: int, found: Changed) -> None:
@@ -174,3 +182,32 @@ def apply(below: Tree, changed: Changed) -> Tree:
         if path not in gone and not any(str(parent) in gone for parent in PurePosixPath(path).parents)
     }
     return {**left, **{entry.path: entry for entry in changed.entries}}
+
+
+def changed_layer(changed: Changed, root: str, below: Callable[[], Tree]) -> list[TarEntry]:
+    """Return the normalised layer that turns a folder of an image into what it is now.
+
+    Args:
+        changed: what was changed below the folder.
+        root: the folder, an absolute path.
+        below: reads what the image has there, normalised; only called where something of it was touched.
+    """
+    now = normalise(changed.entries)
+    if changed.whole:
+        return difference(below(), now)
+    region = below() if changed.gone or changed.other else {}
+    touched = {path: entry for path, entry in region.items() if _is_touched(path, changed)}
+    folders = _folders((*now, *changed.gone), root.lstrip("/"))
+    return difference({**folders, **touched}, {**folders, **now})
+
+
+def _is_touched(path: str, changed: Changed) -> bool:
+    own = (path, *map(str, PurePosixPath(path).parents))
+    return path in changed.other or any(part in changed.gone for part in own)
+
+
+def _folders(paths: Iterable[str], root: str) -> Tree:
+    """Return the folders that paths lie in, from the root on: they are written along with what is in them."""
+    inside = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
+    mine = (path for path in inside if path == root or path.startswith(f"{root}/"))
+    return {path: TarEntry(path, "dir", 0o755, OWNER, OWNER) for path in mine}

@@ -7,16 +7,19 @@ import shlex
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from installers.venv_layer import ENV
 from installers.boxes import BUILD
+from installers.rebuild import KEPT
+from installers.venv_layer import ENV
 from miner.core.hashing import sha256_bytes
 from miner.core.records import BuildMode, Recipe
+from miner.core.settings import tool_chain_packages
 
 _TESTBED = "/testbed"
 _WORD = re.compile(r"[A-Za-z0-9._:/@-]+\Z")
 _INSTALLED = {
     BuildMode.EDITABLE: "editable",
     BuildMode.NORMAL: "as a copy, again after every change",
+    BuildMode.COMPILED: "editable, its extension modules built again after every change",
     BuildMode.NONE: "not at all, imported from the tree",
 }
 
@@ -38,16 +41,17 @@ def render_dockerfile(
         base_digest: the base image.
         mode: how the project was installed.
         build_lock: text of the lock of the build requirements, "" where there is none.
-        rebuild_cmd: the shell command that installs the project again, offline (mode normal).
+        rebuild_cmd: the shell command that installs the project again, offline (modes normal and compiled).
 
     Raises:
-        ValueError: the base digest is no image reference, mode normal has no rebuild command, or a value that stands
-            in a command holds a line break or another control character.
+        ValueError: the base digest is no image reference, a mode that builds again has no rebuild command, or a value
+            that stands in a command holds a line break or another control character.
     """
-    if mode is BuildMode.NORMAL and not rebuild_cmd:
-        raise ValueError("a normal installation needs its rebuild command")
+    if mode in KEPT and not rebuild_cmd:
+        raise ValueError(f"mode {mode} needs its rebuild command")
     exports = "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(recipe.build_env.items()))
-    for value in (exports, rebuild_cmd or "", recipe.python, recipe.project_dir):
+    spoken = (exports, rebuild_cmd or "", recipe.python, recipe.project_dir, *recipe.system_packages)
+    for value in (*spoken, *recipe.env, *recipe.env.values()):
         if not value.isprintable():
             raise ValueError(f"{value!r} does not fit on one line of a Dockerfile")
     template = _templates().get_template("Dockerfile.j2")
@@ -60,11 +64,25 @@ def render_dockerfile(
         base_digest=base_digest,
         rebuild_cmd=rebuild_cmd,
         exports=exports,
+        rebuilt=mode in KEPT,
+        tool_chain=tool_chain_packages() if recipe.compiled else (),
+        bounds=_bounds(recipe),
         env=ENV,
         build=BUILD,
         testbed=_TESTBED,
         source=f"{_TESTBED}/{recipe.project_dir}".rstrip("/"),
     )
+
+
+def _bounds(recipe: Recipe) -> list[str]:
+    """Return what bounds the versions of the lock without asking for anything, for people."""
+    kinds = {
+        "constraint": recipe.constraints,
+        "override": recipe.overrides,
+        "for builds": recipe.build_constraints,
+        "without a cut-off date": recipe.exempt,
+    }
+    return [f"{kind}: {text}" for kind, texts in kinds.items() for text in texts]
 
 
 def _templates() -> Environment:
@@ -75,13 +93,18 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters.update(shell=shlex.quote, comment=_comment, word=_word)
+    templates.filters.update(shell=shlex.quote, comment=_comment, word=_word, value=_value)
     return templates
 
 
 def _comment(text: object) -> str:
     """Return a text that stays inside one comment line."""
     return "".join(char if char.isprintable() else " " for char in str(text)).strip()
+
+
+def _value(text: str) -> str:
+    """Return a text as the value of an ENV instruction, which replaces variables and has no single quotes."""
+    return '"' + re.sub(r'(["\\$])', r"\\\1", text) + '"'
 
 
 def _word(text: str) -> str:

@@ -16,6 +16,7 @@ from installers.hooks import is_setuptools
 from installers.lock import LockRequest, lock
 from installers.sources import Source
 from installers.steps import StepRequest, subject_of
+from installers.undeclared import lacking, same_numpy
 from installers.venv_layer import ENV, VenvRequest, Wheel, make_venv
 from installers.wheels import WheelRequest, build_wheel
 from installers.workshop import Workshop
@@ -31,7 +32,7 @@ WHEELS = Producer(name="installers.wheels", epoch=1)
 KIND = "install.env"
 WHEEL = "install.wheel"
 
-_ROUNDS = 3  # a back end may ask for more once it has what it asked for before
+_ROUNDS = 5  # a build may lack more once it has what it lacked before
 _DEPTH = 3  # what builds a package may have to be built itself
 
 
@@ -117,10 +118,7 @@ class _Environments:
         def run() -> Observation:
             return make_venv(self.workshop, self.ground.task, asked)
 
-        made = self.memo.measure(PRODUCER, KIND, subject, inputs, run)
-        if made.ok and not self.workshop.blobs.has(made.blobs["layer"]):
-            run()  # a layer that was evicted: the same lock gives the same bytes
-        return [*facts, made]
+        return [*facts, self.memo.measure(PRODUCER, KIND, subject, inputs, run)]
 
     def _failed(self, request: EnvironmentRequest, fact: Fact) -> Fact:
         """An environment that lacks a wheel is a negative one, with the log of that build."""
@@ -138,8 +136,8 @@ class _Environments:
         facts: list[Fact] = []
         wanted = build_requirements_of(source)
         for _ in range(_ROUNDS):
-            plan = LockRequest(purpose="build", requirements=wanted, constraints=request.constraints, **request.common)
-            facts += lock(self.workshop, self.memo, self.ground, plan, name="", version=None)
+            plan, locked = self._build_lock(request, wanted)
+            facts += locked
             if not facts[-1].ok:
                 return facts
             tools = environment_request(plan, facts[-1], BUILD)
@@ -150,13 +148,34 @@ class _Environments:
                 return facts
             layer = layer_of(facts[-1])
             facts.append(self._measure(source, tools, layer, None))
-            asked = tuple(facts[-1].payload.get("asked", ()))
+            asked = tuple(text for text in self._wanted_more(facts[-1]) if text not in wanted)
             if not asked:
                 break
             wanted = tuple(dict.fromkeys((*wanted, *asked)))
         if facts[-1].payload.get("wants_network"):
             facts.append(self._measure(source, tools, layer, request.cutoff))
         return facts
+
+    def _build_lock(self, request: EnvironmentRequest, wanted: tuple[str, ...]) -> tuple[LockRequest, list[Fact]]:
+        """Lock what a package is built with; with the numpy that it will run with, where that can be."""
+        same = same_numpy(wanted, request.packages)
+        facts: list[Fact] = []
+        for bounds in dict.fromkeys((same, ())):
+            constraints = (*request.constraints, *bounds)
+            plan = LockRequest(purpose="build", requirements=wanted, constraints=constraints, **request.common)
+            facts += lock(self.workshop, self.memo, self.ground, plan, name="", version=None)
+            if facts[-1].ok:
+                break
+        return plan, facts
+
+    def _wanted_more(self, fact: Fact) -> tuple[str, ...]:
+        """Return what a build lacks: what its back end asks for, or what its set-up script imports."""
+        if fact.ok:
+            return ()
+        if asked := fact.payload.get("asked"):
+            return tuple(asked)
+        needed = lacking(self.workshop.blobs.get_text(fact.logs["log"])) if "log" in fact.logs else None
+        return (needed,) if needed else ()
 
     def _measure(self, source: Source, tools: EnvironmentRequest, layer: Layer | None, cutoff: datetime | None) -> Fact:
         asked = WheelRequest(

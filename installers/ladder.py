@@ -13,7 +13,7 @@ from installers.interface import Attempt, Help, Memory, Question
 from installers.pythons import chosen_among
 from installers.rungs import RUNGS
 from installers.workshop import Workshop
-from miner.core.errors import ConfigError
+from miner.core.errors import BlobLost, ConfigError
 from miner.core.ledger import fact_id
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
@@ -105,6 +105,14 @@ def install(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory | 
 
 
 def _climb(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory, begun: int) -> Installed:
+    try:
+        return _climbed(workshop, memo, case, memory, begun)
+    except BlobLost:  # it was evicted, and is needed after all
+        memo.used.cut(begun)
+        return _climbed(workshop, memo.strict(), case, memory, begun)
+
+
+def _climbed(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory, begun: int) -> Installed:
     help_ = Help(workshop=workshop, memo=memo, memory=memory, pythons=chosen_among(workshop.settings))
     past: list[Attempt] = []
     for name in workshop.settings.measure.ladder.order:

@@ -11,8 +11,9 @@ for pluggy) gets the version of the base commit, never a later one.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +22,8 @@ from packaging.utils import canonicalize_name
 from installers.ground_image import hold
 from installers.sources import Source, sources_of
 from installers.steps import StepRequest, common, subject_of
+from installers.undeclared import lacking_of
+from installers.venv_layer import packages
 from installers.workshop import WORK, Workshop, as_of
 from miner.core.memo import Memo
 from miner.core.reasons import Reason
@@ -38,8 +41,9 @@ KIND = "install.lock"
 _SETTLED = timedelta(days=30)
 _STUB = f"{WORK}/stub"
 _LOCK = f"{WORK}/lock.txt"
+_CONFIG = f"{WORK}/uv.toml"
+_ROUNDS = 4  # packages whose builds need what they do not ask for
 _MAX_LOCK = 8 * 1024 * 1024
-_PINNED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==(\S+)", re.MULTILINE)
 
 
 class LockRequest(StepRequest):
@@ -85,6 +89,12 @@ def exemptions(
     days = dict.fromkeys(rule.exempt, until) | dict.fromkeys(rule.exempt_until_python, known)
     found: dict[str, datetime | None] = {canonicalize_name(name): day for name, day in days.items() if cutoff < day}
     return found | {canonicalize_name(name): None for name in names}
+
+
+def link_exemptions(cutoff: datetime, rule: Cutoff) -> dict[str, datetime | None]:
+    """Return what is taken as of a later day than the cut-off to link a project to its tree, and that day (PEP 660)."""
+    until = datetime.fromisoformat(rule.exempt_before).replace(tzinfo=UTC)
+    return {canonicalize_name(name): until for name in rule.exempt_links if cutoff < until}
 
 
 def lock_request(workshop: Workshop, ground: Ground, recipe: Recipe, cutoff: datetime) -> LockRequest:
@@ -147,14 +157,37 @@ def resolve(workshop: Workshop, ground: Ground, request: LockRequest) -> Observa
             return _refused(workshop, box, result, request)
         workshop.raise_for_faults(box, result)
     with workshop.box(hold(workshop, ground.build), network=True, cutoff=request.cutoff) as box:
-        result = _compile(workshop, box, request, [])
-        if not result.ok:
-            return _refused(workshop, box, result, request)
-        text = box.read_file(_LOCK, _MAX_LOCK)
-        sources = _sources(workshop, box, request)
-        if isinstance(sources, ExecResult):
-            return _refused(workshop, box, sources, request)
-        return _locked(workshop, request, text, sources)
+        return _with_builds(workshop, box, request)
+
+
+def _with_builds(workshop: Workshop, box: DockerBox, request: LockRequest) -> Observation:
+    """Resolve where the metadata of some packages comes of a build, which may need more than it asks for."""
+    more: dict[str, tuple[str, ...]] = {}
+    result = _compile(workshop, box, request, [])
+    for _ in range(_ROUNDS):
+        found = None if result.ok or result.limit is not None else lacking_of(result.text)
+        if found is None or found[1] in more.get(found[0], ()):
+            break
+        more[found[0]] = (*more.get(found[0], ()), found[1])
+        box.put({_CONFIG: (_config(more), 0o644)})
+        result = _compile(workshop, box, request, ["--config-file", _CONFIG])
+    if not result.ok:
+        return _refused(workshop, box, result, request)
+    text = box.read_file(_LOCK, _MAX_LOCK)
+    sources = _sources(workshop, box, request, ["--config-file", _CONFIG] if more else [])
+    if isinstance(sources, ExecResult):
+        return _refused(workshop, box, sources, request)
+    return _locked(workshop, request, text, [_needing(source, more.get(source.name, ())) for source in sources])
+
+
+def _config(more: Mapping[str, Sequence[str]]) -> bytes:
+    """Return uv's settings by which builds have more than they ask for (uv, "extra-build-dependencies")."""
+    lines = (f"{name} = {json.dumps(list(needed))}\n" for name, needed in more.items())
+    return f"[extra-build-dependencies]\n{''.join(lines)}".encode()
+
+
+def _needing(source: Source, more: Sequence[str]) -> Source:
+    return source.model_copy(update={"requires": tuple(dict.fromkeys((*source.requires, *more)))})
 
 
 def _compile(workshop: Workshop, box: Box, request: LockRequest, extra: Sequence[str]) -> ExecResult:
@@ -199,11 +232,13 @@ def _uv(workshop: Workshop, box: Box, request: LockRequest, arguments: Sequence[
     return workshop.run_uv(box, [*arguments, *as_of(request.cutoff, request.exempt)], timeout_s=timeout_s)
 
 
-def _sources(workshop: Workshop, box: DockerBox, request: LockRequest) -> tuple[Source, ...] | ExecResult:
+def _sources(
+    workshop: Workshop, box: DockerBox, request: LockRequest, extra: Sequence[str]
+) -> tuple[Source, ...] | ExecResult:
     """Return what of the lock has to be built, or the command that failed to find it out."""
     detailed = f"{WORK}/pylock.toml"
     options = ["--no-deps", "--format", "pylock.toml", "--quiet", "--python", request.executable]
-    result = _uv(workshop, box, request, ["pip", "compile", _LOCK, "--output-file", detailed, *options])
+    result = _uv(workshop, box, request, ["pip", "compile", _LOCK, "--output-file", detailed, *options, *extra])
     if not result.ok:
         return result
     return sources_of(workshop, box, box.read_file(detailed, _MAX_LOCK), request.executable)
@@ -227,8 +262,3 @@ def _locked(
     }
     blobs = {"lock": workshop.blobs.put(text)} | {source.filename: source.sha256 for source in sources or ()}
     return Observation(payload=payload, blobs=blobs, network=True)
-
-
-def packages(text: str) -> dict[str, str]:
-    """Return name -> version of every pin in a lock."""
-    return {canonicalize_name(name): version for name, version in _PINNED.findall(text)}

@@ -7,15 +7,15 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from installers.boxes import build_variables, put_entries, put_layer, wants_network
-from installers.changes import Changed, apply, changed_below
+from installers.changes import apply, changed_below, changed_layer
 from installers.hooks import unsatisfied
 from installers.image import TREE, above, ensure_layers, ensure_shared, remove_image
 from installers.interface import TooLarge
-from installers.layer import NORMALISER, OWNER, Tree, difference, load, normalise, store
+from installers.layer import NORMALISER, load, store
 from installers.rebuild import KEPT, REBUILD, ask_command, offline_entries, rebuild_script
 from installers.testbed import TESTBED, merge
 from installers.venv_layer import ENV
@@ -184,7 +184,8 @@ class _Kept:
                 return too_large(result, _WHAT, shop.blobs)
             repository = load(request.tree_layer, shop.blobs, folder)
             testbed = merge(repository, apply(repository, tree))
-            entries = [*self._of_environment(env, folder), *self.tools, *testbed.entries]
+            environment = changed_layer(env, ENV, lambda: load(request.environment, shop.blobs, folder))
+            entries = [*environment, *self.tools, *testbed.entries]
             layer = store(entries, shop.blobs, folder)
         kept = (request.build_env,) if request.build_env is not None and request.keeps_build else ()
         return Observation(
@@ -200,28 +201,3 @@ class _Kept:
             logs={"log": shop.blobs.put(result.output)},
             network=request.cutoff is not None,
         )
-
-    def _of_environment(self, changed: Changed, folder: Path) -> list[TarEntry]:
-        now = normalise(changed.entries)
-        if changed.whole:
-            return difference(load(self.request.environment, self.workshop.blobs, folder), now)
-        touched = (*changed.gone, *changed.other)
-        below = load(self.request.environment, self.workshop.blobs, folder) if touched else {}
-        region = {path: entry for path, entry in below.items() if _is_in(path, changed)}
-        folders = _folders((*now, *changed.gone))
-        return difference({**folders, **region}, {**folders, **now})
-
-
-def _is_in(path: str, changed: Changed) -> bool:
-    """Whether a path of the image is one of those that the changes say something about."""
-    return path in changed.other or any(
-        str(parent) in changed.gone for parent in (PurePosixPath(path), *PurePosixPath(path).parents)
-    )
-
-
-def _folders(paths: tuple[str, ...]) -> Tree:
-    """Return the folders of the environment that paths lie in: they are written along with what is in them."""
-    inside = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
-    root = ENV.lstrip("/")
-    mine = (path for path in inside if path == root or path.startswith(f"{root}/"))
-    return {path: TarEntry(path, "dir", 0o755, OWNER, OWNER) for path in mine}

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from installers.boxes import BUILD
 from installers.environment import environment, environment_request, layer_of
 from installers.layer import NORMALISER, store
-from installers.lock import LockRequest, lock
+from installers.lock import LockRequest, link_exemptions, lock
 from installers.project_box import InstallRequest, install_in_box
 from installers.rebuild import KEPT, build_requirements, pip_for, program_of
 from installers.steps import StepRequest
 from installers.testbed import repository_tree, version_tags
+from installers.undeclared import same_numpy
 from installers.workshop import Workshop
 from miner.core.memo import Memo
 from miner.core.records import BuildMode, Fact, Layer, Observation, Producer, Recipe
@@ -53,6 +54,7 @@ class ProjectRequest(StepRequest):
         environment: the environment's layer.
         tree: id of the base commit's tree.
         tags: of the repository's one commit.
+        packages: name -> version of what the environment holds.
         requirements: of the build.
         constraints: bounds on versions of what these lead to.
         distribution: name of the project and its version, for build requirements that ask for the project itself.
@@ -60,6 +62,7 @@ class ProjectRequest(StepRequest):
 
     mode: BuildMode
     environment: Layer
+    packages: dict[str, str]
     tree: str
     tags: tuple[str, ...] = ()
     project_dir: str = ""
@@ -87,6 +90,7 @@ def project_request(
     return ProjectRequest(
         mode=mode,
         environment=layer_of(built),
+        packages=built.payload.get("packages", {}),
         tree=tree,
         tags=version_tags(recipe.version_hint),
         project_dir=recipe.project_dir,
@@ -166,18 +170,27 @@ class _Installation:
         What stays in the image must not hold a later version of the project itself.
         """
         request = self._request
-        until = pip_for(request.python)[1]
-        exempt = request.exempt | ({"pip": until} if request.cutoff < until else {})
-        common = {**request.common, "exempt": exempt}
-        plan = LockRequest(purpose="build", requirements=wanted, constraints=request.constraints, **common)
         own = request.distribution if request.mode in KEPT else ""
-        self._facts += lock(self._workshop, self._memo, self._ground, plan, name=own, version=request.version)
-        locked = self._facts[-1]
+        for bounds in dict.fromkeys((same_numpy(wanted, request.packages), ())):
+            constraints = (*request.constraints, *bounds)
+            plan = LockRequest(purpose="build", requirements=wanted, constraints=constraints, **self._common())
+            self._facts += lock(self._workshop, self._memo, self._ground, plan, name=own, version=request.version)
+            locked = self._facts[-1]
+            if locked.ok:
+                break
         if not locked.ok:
             return None
         tools = environment_request(plan, locked, BUILD)
         self._facts += environment(self._workshop, self._memo, self._ground, tools)
         return (layer_of(self._facts[-1]), tools.packages) if self._facts[-1].ok else None
+
+    def _common(self) -> dict[str, Any]:
+        """Return what all steps share, and exempt pip, and what links the project to its tree, from the cut-off."""
+        request, rule = self._request, self._workshop.settings.measure.cutoff
+        until = pip_for(request.python)[1]
+        exempt = {"pip": until} if request.cutoff < until else {}
+        links = {} if request.mode is BuildMode.NORMAL else link_exemptions(request.cutoff, rule)
+        return {**request.common, "exempt": {**links, **request.exempt, **exempt}}
 
     def _install(self, build_env: Layer | None, packages: dict[str, str], cutoff: datetime | None) -> Fact:
         request, shop = self._request, self._workshop

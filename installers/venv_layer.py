@@ -27,6 +27,7 @@ from miner.sandbox.interface import ExecResult
 ENV = "/opt/env"
 
 _LOCK = f"{WORK}/lock.txt"
+_PINNED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==(\S+)", re.MULTILINE)
 _BLOCK = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==.*\n(?:[ \t].*\n)*", re.MULTILINE)
 
 
@@ -76,7 +77,7 @@ def make_venv(workshop: Workshop, image: BaseImage, request: VenvRequest) -> Obs
                 return too_large(result, what, workshop.blobs)
             layer = store(normalise(read_tar(tar), "opt").values(), workshop.blobs, Path(folder))
     return Observation(
-        payload={"layer": layer.model_dump()},
+        payload={"layer": layer.model_dump(), "packages": packages(workshop.blobs.get_text(request.lock))},
         blobs={"layer": layer.diff_id.removeprefix("sha256:")},
         logs={"log": workshop.blobs.put(result.output)},
         network=True,
@@ -107,3 +108,8 @@ def with_wheels(lock: str, wheels: Sequence[Wheel]) -> str:
     ours = {wheel.name for wheel in wheels}
     kept = _BLOCK.sub(lambda found: "" if canonicalize_name(found[1]) in ours else found[0], lock)
     return kept + "".join(f"{one.name} @ file://{path_of(one)} --hash=sha256:{one.sha256}\n" for one in wheels)
+
+
+def packages(lock: str) -> dict[str, str]:
+    """Return name -> version of every pin in a lock."""
+    return {canonicalize_name(name): version for name, version in _PINNED.findall(lock)}

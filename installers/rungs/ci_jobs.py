@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from installers.elsewhere import from_index
 from installers.interface import Tree
 from installers.requirements import expand, name_of
-from installers.selection import TOOLS, without_plugins
+from installers.selection import without_plugins, without_tools
 from installers.siblings import Siblings
 from miner.project.ci import read_ci
 from miner.project.facts import read_project
@@ -43,7 +43,6 @@ _INSTALLERS = {
 }
 _SETUPTOOLS = frozenset({"setuptools", "distribute"})
 _BUILDS = frozenset({"setuptools", "cython"})
-_TOOL_PREFIXES = ("sphinx-", "sphinxcontrib-", "mkdocs-", "flake8-", "types-")
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,9 @@ class Project:
         groups = [item for name in job.groups for item in self._group(name, job, notes)]
         kept, build = self._parted([*extras, *groups, *job.requirements], notes)
         resolved, path = self.resolved(kept, notes)
-        wanted = without_plugins((item for item in resolved if not _is_tool(item, notes)), notes)
-        return Needs(job, tuple(wanted), build, path, tuple(dict.fromkeys(notes)))
+        needed = without_tools(Group(name=job.source, kind=GroupKind.FILE, requirements=resolved), notes)
+        wanted = without_plugins(needed.requirements, notes)
+        return Needs(job, wanted, build, path, tuple(dict.fromkeys(notes)))
 
     def runtime(self) -> tuple[Declared, ...]:
         """Return what the project needs to run."""
@@ -126,14 +126,6 @@ class Project:
             if requirement is not None and requirement.specifier and name in _BUILDS and requirement.marker is None:
                 build.append(item.text)
         return kept, tuple(dict.fromkeys(build))
-
-
-def _is_tool(item: Declared, notes: list[str]) -> bool:
-    name = name_of(item.text)
-    reason = TOOLS.get(name) or ("is a tool" if name.startswith(_TOOL_PREFIXES) else None)
-    if reason is not None:
-        notes.append(f"{item.source}: {name} is left out: it {reason}")
-    return reason is not None
 
 
 def _rank(job: Job, python: str) -> tuple[bool, int, bool, int]:

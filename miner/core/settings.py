@@ -202,6 +202,9 @@ class Cutoff(_Section):
         days_after: the change was proposed, or the release was uploaded.
         era_days: changes of one era share one first cut-off, the beginning of the era, and with it their environments.
         fallback_days: later cut-offs, in days after the exact one, that are tried when the exact one leads nowhere.
+        exempt: packages that are taken as of `exempt_before`, where that is later than the cut-off.
+        exempt_links: the same for what links a project to its tree (PEP 660) and for nothing else.
+        exempt_until_python: packages that are taken as of a month after the interpreter came out.
     """
 
     days_after: float
@@ -209,6 +212,7 @@ class Cutoff(_Section):
     fallback_days: tuple[int, ...]
     exempt: tuple[str, ...]
     exempt_before: str
+    exempt_links: tuple[str, ...] = ()
     exempt_until_python: tuple[str, ...] = ()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import docker
 
 from installers.attempt import ATTEMPT, PRODUCER
+from installers.eviction import AGAIN
 from installers.interface import Memory
 from installers.memory import lesson_of, memory_of
 from installers.pythons import chosen_among
@@ -29,6 +30,7 @@ from miner.core.settings import Settings
 from miner.crawlers.github.tokens_pool import Spending
 from miner.crawlers.index import IndexClient, index_hosts
 from miner.crawlers.interface import Item, Source
+from miner.jobs.disk import Disk, sweep
 from miner.jobs.machine import versions
 from miner.jobs.sources import means_of, open_source, settled
 from miner.sandbox import janitor
@@ -51,6 +53,7 @@ class Context:
         new_facts: ids of the facts that this run has measured.
         owner: on whose behalf it makes things in the engine.
         spent: returns what was asked of the forge so far.
+        disk: evicts what can be had again.
         ended: how a run is noted that came to its end.
     """
 
@@ -72,6 +75,7 @@ class Context:
         self._closing = closing
         self._locks = KeyedLocks()
         self._client: docker.DockerClient | None = None
+        self.disk = Disk(settings.run.max_disk_gb, self.ledger, self.blobs, lambda: self._client)
         self._memory: Memory | None = None
         self._opened: tuple[BaseImage, Room] | None = None
 
@@ -84,14 +88,24 @@ class Context:
             emit(fact)
 
         hours = timedelta(hours=self.settings.measure.recheck_after_hours)
-        return Memo(self._find, emit_unless_stopped, recheck_after=hours, locks=self._locks)
+        return Memo(self._find, emit_unless_stopped, recheck_after=hours, locks=self._locks, whole=self._is_whole)
 
     def _find(self, key: FactKey) -> list[Fact]:
-        """Return a key's standing facts. One whose blobs are lost is not known, so that it is measured again."""
+        """Return a key's standing facts. One whose blobs are lost is not known, so that it is measured again.
+
+        What is evicted from the disk does not count: few answers need it, and a strict memo asks for it.
+        """
         found = self.ledger.find(key)
-        if key.ordinal == -1:
-            return found
-        return [fact for fact in found if all(map(self.blobs.has, (*fact.blobs.values(), *fact.logs.values())))]
+        return found if key.ordinal == -1 else [fact for fact in found if self._stands(fact)]
+
+    def _stands(self, fact: Fact) -> bool:
+        for name in AGAIN & fact.blobs.keys():
+            self.blobs.touch(fact.blobs[name])
+        needed = (digest for name, digest in fact.blobs.items() if name not in AGAIN)
+        return all(map(self.blobs.has, (*needed, *fact.logs.values())))
+
+    def _is_whole(self, fact: Fact) -> bool:
+        return all(map(self.blobs.has, (*fact.blobs.values(), *fact.logs.values())))
 
     def store(self, fact: Fact) -> None:
         """Store a fact of this run."""
@@ -172,6 +186,7 @@ class Context:
         """Remove what earlier runs have left on this machine and in the engine; call it while holding the ledger."""
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
+        sweep(self.settings.paths.work)
         if any(run.status != "done" for run in self.ledger.runs()[-1:]):
             with suppress(InfrastructureFault), closing(connect(self.settings.docker)) as client:
                 janitor.clean(client, self.owner)  # where no engine answers, this run may need none

@@ -71,8 +71,10 @@ class Disk:
         Raises:
             InfrastructureFault: the engine is gone.
         """
+        if self._budget_gb is None or time.monotonic() - self._looked_at < self._every_s:
+            return None
         client = self._client()
-        if self._budget_gb is None or client is None or time.monotonic() - self._looked_at < self._every_s:
+        if client is None:
             return None
         self._looked_at = time.monotonic()
         known = regained(fact for kind in _KINDS for fact in self._ledger.standing(f"install.{kind}"))

@@ -91,6 +91,7 @@ def mine_all(context: Context, items: Sequence[Item], watch: Watch) -> list[Deci
         for mined in results:
             decision, before = mined.decision, decisions.get(mined.name)
             kept.add(mined)
+            context.disk.look()
             decisions[mined.name] = decision
             if before is None or before.model_copy(update={"final": decision.final}) != decision:
                 watch.report.decided(decision)
@@ -129,6 +130,11 @@ class _Kept:
 
 def mine(context: Context, item: Item, emit: Emit) -> Mined:
     """Bring one candidate as far as its facts allow, and decide on it."""
+    with context.disk.in_use():
+        return _mine(context, item, emit)
+
+
+def _mine(context: Context, item: Item, emit: Emit) -> Mined:
     instance_id = context.source.subject(item)
     bench = Bench(context, context.memo(emit), item, instance_id)
     trail: tuple[Fact, ...] = ()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO
 
 from installers.attempt import InstallCase
 from installers.image import ensure_image
 from installers.ladder import install
+from miner.core.errors import BlobLost
 from miner.core.hashing import sha256_bytes
 from miner.core.memo import Memo
 from miner.core.reasons import Stage
@@ -76,14 +77,14 @@ def build(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]
     return install(context.workshop(), bench.memo, wanted, context.memory).facts
 
 
-def run_before(bench: Bench, case: Case, _trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
+def run_before(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """Run the tests of the test patch before the gold patch."""
-    return _run_tests(bench, case, BEFORE)
+    return _run_tests(bench, case, BEFORE, trail)
 
 
-def run_after(bench: Bench, case: Case, _trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
+def run_after(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """Run the tests of the test patch after the gold patch."""
-    return _run_tests(bench, case, AFTER)
+    return _run_tests(bench, case, AFTER, trail)
 
 
 STEPS: tuple[tuple[Stage, Step], ...] = (
@@ -99,7 +100,7 @@ def _of(trail: tuple[Fact, ...], kind: str) -> Fact:
     return next(fact for fact in trail if fact.key.kind == kind)
 
 
-def _run_tests(bench: Bench, case: Case, kind: str) -> tuple[Fact, ...]:
+def _run_tests(bench: Bench, case: Case, kind: str, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:
     if case.candidate is None or case.recipe is None or case.environment is None:
         return ()
     candidate, environment, measure = case.candidate, case.environment, bench.context.settings.measure
@@ -125,7 +126,11 @@ def _run_tests(bench: Bench, case: Case, kind: str) -> tuple[Fact, ...]:
 
     def run() -> Observation:
         workshop = bench.context.workshop()
-        image = ensure_image(workshop, environment, bench.instance_id)
+        try:
+            image = ensure_image(workshop, environment, bench.instance_id)
+        except BlobLost:  # it was evicted: made again from its lock
+            build(replace(bench, memo=bench.memo.strict()), case, trail)
+            image = ensure_image(workshop, environment, bench.instance_id)
         profile = profile_of(workshop.settings, measure.test, owner=workshop.owner)
         return run_tests(workshop.client, image, request, profile, workshop.blobs)
 

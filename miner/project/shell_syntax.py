@@ -189,7 +189,7 @@ class _Parser:
 
     def _redirected(self, node: Node) -> Node:
         """Skip what a compound command is redirected to."""
-        while self.peek.kind == "operator" and self.peek.text in _REDIRECTS:
+        while self._is_operator(*_REDIRECTS):
             self.next()
             self.next()
         return node
@@ -276,13 +276,14 @@ class _Parser:
         while True:
             if self.peek.kind == "word":
                 words.append(self.next().text)
-            elif self.peek.kind == "operator" and self.peek.text in _REDIRECTS:
+            elif self._is_operator(*_REDIRECTS):
                 operator = self.next().text
                 if words and words[-1].isdigit():
                     words.pop()  # the number of a file, as in 2>/dev/null
-                if self.peek.kind != "word":
+                target = self.next()
+                if target.kind != "word":
                     raise ShellSyntaxError("a redirection leads nowhere")
-                redirects.append((operator, self.next().text))
+                redirects.append((operator, target.text))
             elif len(words) == 1 and self._is_operator("("):
                 self.next()
                 self._expect(")")

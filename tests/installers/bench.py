@@ -32,10 +32,10 @@ LIMITS = Limits(memory_mb=768, cpus=2.0, pids=128, disk_mb=192, output_mb=1, tim
 
 
 def small(settings: Settings, **limits: float) -> Settings:
+    """Return settings with small bounds, for the one Python that the base image has on any machine."""
     bounds = LIMITS.model_copy(update=limits)
-    return settings.model_copy(
-        update={"measure": settings.measure.model_copy(update={"install": bounds, "test": bounds})}
-    )
+    measure = settings.measure.model_copy(update={"install": bounds, "test": bounds, "pythons": ("3.11",)})
+    return settings.model_copy(update={"measure": measure})
 
 
 PYTHON = "/usr/bin/python3.11"

@@ -35,6 +35,22 @@ CASES = {
         "build_lock": "setuptools==68.0\n",
         "rebuild_cmd": "/opt/build/reinstall",
     },
+    "compiled": {
+        "recipe": RECIPE.model_copy(
+            update={
+                "compiled": True,
+                "system_packages": ("libpq-dev",),
+                "constraints": ("numpy<2",),
+                "overrides": ("six==1.16",),
+                "build_constraints": ("cython<3",),
+                "exempt": ("atomicwrites",),
+                "env": {"LABEL": 'it\'s "$HOME" \\', "A": "1"},
+            }
+        ),
+        "mode": BuildMode.COMPILED,
+        "build_lock": "setuptools==68.0\n",
+        "rebuild_cmd": "/opt/build/reinstall",
+    },
     "none": {"recipe": Recipe(python="3.11", build_backend="", modes=(BuildMode.NONE,)), "mode": BuildMode.NONE},
 }
 
@@ -93,6 +109,18 @@ def test_a_base_that_is_no_reference_is_refused():
         render("none", base_digest="x\nRUN evil")
 
 
-def test_a_copy_needs_its_rebuild_command():
+@pytest.mark.parametrize("case", ["normal", "compiled"])
+def test_what_is_built_again_needs_its_rebuild_command(case):
     with pytest.raises(ValueError, match="rebuild"):
-        render("normal", rebuild_cmd=None)
+        render(case, rebuild_cmd=None)
+
+
+def test_variable_of_the_image_is_quoted_for_its_instruction():
+    assert 'ENV LABEL="it\'s \\"\\$HOME\\" \\\\"\n' in render("compiled")
+
+
+@pytest.mark.parametrize("env", [{"A": "1\nRUN evil"}, {"A\nRUN evil": "1"}, {"A B": "1"}])
+def test_variable_of_the_image_that_does_not_fit_is_refused(env):
+    recipe = RECIPE.model_copy(update={"env": env})
+    with pytest.raises(ValueError, match=r"does not fit|no image reference"):
+        render("editable", recipe=recipe)

@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime
 import pytest
 from bench import OWNER, Known, ground_of, lock_request
 
-from installers.lock import exemptions, lock, packages, resolve
+from installers.lock import exemptions, link_exemptions, lock, resolve
+from installers.venv_layer import packages
 from installers.workshop import Room, Workshop, as_of
 from miner.core.errors import IndexUnreachable
 from miner.core.hashing import sha256_bytes

@@ -67,11 +67,6 @@ class ToxFile:
         parent = self._sections.get(f"testenv:{base}", {}) if base and base != name else {}
         return {**self._sections.get("testenv", {}), **parent, **own}
 
-    def knows(self, name: str) -> bool:
-        """Whether an environment is listed, or has a section of its own."""
-        sections = (section[8:] for section in self._sections if section.startswith("testenv:"))
-        return name in self.envlist or any(name in (text.strip(), *environments(text)) for text in sections)
-
     def lookup(self, section: str, key: str) -> str:
         """Return what `{[section]key}` stands for."""
         return self._sections.get(section or "testenv", {}).get(key, "")
