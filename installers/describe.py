@@ -15,6 +15,7 @@ from installers.interface import Refusal
 from installers.lean import lean_groups
 from installers.python_hints import hints_of
 from installers.pythons import Python, choose_python
+from installers.reporting import NEEDS, floor_for, is_too_old
 from installers.requirements import Line, expand, loosen_pytest, merge, name_of, names
 from installers.selection import choose, without_plugins
 from installers.siblings import TESTBED, Siblings
@@ -57,11 +58,38 @@ def describe(
     if facts.unreadable is not None:
         old = any(text in facts.unreadable for text in _PYTHON_2)
         return Refusal(reason=Reason.PYTHON_2_ONLY if old else Reason.SETUP_UNREADABLE, detail=facts.unreadable)
+    if (said := _rust(facts)) is not None:
+        return Refusal(reason=Reason.REBUILD_NEEDS_NETWORK, detail=f"{said}: Rust's crates are on no package index")
     hints = hints_of(facts, files, paths, tree.folder)
     choice = choose_python(pythons, hints, created_at.date())
     if choice.python is None:
         return Refusal(reason=choice.reason or Reason.NO_PYTHON, detail=choice.note)
-    return _Describing(tree, choice.python.version, lean, [choice.note] if choice.note else []).recipe(version)
+    found = _Describing(tree, choice.python.version, lean, [choice.note] if choice.note else []).recipe(version)
+    return with_reporter(found) if is_too_old(created_at.date()) else found
+
+
+def _rust(facts: ProjectFacts) -> str | None:
+    """Return where it is said that the build compiles Rust and cannot do without; None where it is not."""
+    native = facts.native
+    if "rust" not in native.languages or not native.builds or native.optional:
+        return None
+    if (facts.build_backend or "").startswith("maturin"):
+        return "pyproject.toml: build-system.build-backend = maturin"
+    return next((source for source in native.sources if "rust" in source.lower()), None)
+
+
+def with_reporter(recipe: Recipe) -> Recipe:
+    """Return a recipe of a time whose pytest cannot carry the reporter with the first one that can."""
+    if canonicalize_name(recipe.distribution) == "pytest":
+        return recipe
+    floor = floor_for(recipe.python)
+    return recipe.model_copy(
+        update={
+            "overrides": (*(one for one in recipe.overrides if name_of(one) != "pytest"), floor),
+            "exempt": tuple(dict.fromkeys((*recipe.exempt, *NEEDS))),
+            "notes": (*recipe.notes, f"{floor} whatever is asked for: an older pytest cannot report"),
+        }
+    )
 
 
 class _Tree:
@@ -108,7 +136,7 @@ class _Describing:
             distribution=facts.name or "",
             version_hint=hint,
             build_env=version_variables(facts, hint, notes),
-            top_level=facts.layout.top_level,
+            top_level=facts.layout.top_level or self._built_module(),
             src_layout=facts.layout.src,
             source_root=facts.layout.root,
             addopts=self.tree.config.addopts,
@@ -123,6 +151,11 @@ class _Describing:
             sources=_sources(facts, self.tree.config, lines, build),
             notes=tuple(dict.fromkeys(notes)),
         )
+
+    def _built_module(self) -> tuple[str, ...]:
+        """Return the module of a project whose sources are all compiled: nothing in the tree is called like it."""
+        name = canonicalize_name(self.facts.name or "").replace("-", "_")
+        return (name,) if name and BuildMode.COMPILED in modes(self.facts) else ()
 
     def _chosen(self) -> tuple[Group, ...]:
         """Return the groups that the tests need; a member without any has those of the root."""

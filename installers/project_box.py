@@ -115,7 +115,7 @@ def _install(workshop: Workshop, image: str, request: InstallRequest, build_env:
     with workshop.box(image, network=online, cutoff=request.cutoff) as box:
         if not request.keeps_build:
             put_layer(workshop, box, build_env)
-        tools = offline_entries(request.script, request.python)
+        tools = offline_entries(request.script)
         put_entries(workshop, box, tools)
         result = _ask(box, request)
         if not result.ok:

@@ -24,7 +24,7 @@ from installers.environment import environment, environment_request, layer_of
 from installers.layer import NORMALISER, store
 from installers.lock import LockRequest, link_exemptions, lock
 from installers.project_box import InstallRequest, install_in_box
-from installers.rebuild import KEPT, build_requirements, pip_for, program_of
+from installers.rebuild import KEPT, build_requirements, program_of
 from installers.steps import StepRequest
 from installers.testbed import repository_tree, version_tags
 from installers.undeclared import same_numpy
@@ -185,12 +185,10 @@ class _Installation:
         return (layer_of(self._facts[-1]), tools.packages) if self._facts[-1].ok else None
 
     def _common(self) -> dict[str, Any]:
-        """Return what all steps share, and exempt pip, and what links the project to its tree, from the cut-off."""
+        """Return what all steps share, with what links the project to its tree exempt from the cut-off."""
         request, rule = self._request, self._workshop.settings.measure.cutoff
-        until = pip_for(request.python)[1]
-        exempt = {"pip": until} if request.cutoff < until else {}
         links = {} if request.mode is BuildMode.NORMAL else link_exemptions(request.cutoff, rule)
-        return {**request.common, "exempt": {**links, **request.exempt, **exempt}}
+        return {**request.common, "exempt": {**links, **request.exempt}}
 
     def _install(self, build_env: Layer | None, packages: dict[str, str], cutoff: datetime | None) -> Fact:
         request, shop = self._request, self._workshop

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from installers.boxes import BUILD, build_variables
 from installers.hooks import NO_HOOK, PROGRAM, is_setuptools
@@ -23,18 +22,8 @@ REBUILD = f"{BUILD}/reinstall"
 KEPT = (BuildMode.NORMAL, BuildMode.COMPILED)
 """Modes whose images keep `/opt/build`."""
 
-_OFFLINE = f"{BUILD}/offline"
-_HOOKS = f"{_OFFLINE}/hooks.py"
-_PIP = f"{_OFFLINE}/pip/pip"
+_OFFLINE = f"{BUILD}/offline.py"
 _OWNER = 1000
-
-_PIPS = (
-    # first Python, pip, uploaded before; a pip runs with the environment's own interpreter, which it has to know
-    ((3, 14), "25.3", datetime(2025, 10, 26, tzinfo=UTC)),
-    ((3, 13), "25.0.1", datetime(2025, 2, 10, tzinfo=UTC)),  # 24.1 was the first to know 3.13
-    ((3, 7), "24.0", datetime(2024, 2, 4, tzinfo=UTC)),  # the last one for 3.7
-    ((3, 6), "21.3.1", datetime(2021, 10, 23, tzinfo=UTC)),  # the last one for 3.6
-)
 
 _SCRIPT = """\
 #!/bin/bash
@@ -46,10 +35,9 @@ trap 'rm -rf "$work"' EXIT
 {exports}
 export PIP_NO_INDEX=1
 status=0
-{build}/bin/python {hooks} build {hook} {backend} {backend_path} "$work/wheel" || status=$?
+{build}/bin/python {offline} build {hook} {backend} {backend_path} "$work/wheel" || status=$?
 if [ "$status" -eq 0 ]; then
-    {env}/bin/python {pip} install --quiet --no-deps --no-index --force-reinstall --no-compile \\
-        --no-warn-script-location "$work"/wheel/*.whl
+    {env}/bin/python {offline} install "$work/wheel"
 {otherwise}else
     exit "$status"
 fi
@@ -61,35 +49,28 @@ cd "$work/source"{folder}"""
 _IN_PLACE = "cd /testbed{folder}"
 _HEADERS = """\
 # Of a header that has changed, what includes it is not known: everything is compiled again.
-if [ -n "$(find . -newer {hooks} -type f \\( {headers} \\) -print -quit)" ]; then
+if [ -n "$(find . -newer {offline} -type f \\( {headers} \\) -print -quit)" ]; then
     find . -type f \\( {sources} \\) -exec touch {{}} +
     find . -type f -name '*.pyx' -exec touch {{}} +  # later than what was made of them
 fi"""
 _DEVELOP = """\
 elif [ "$status" -eq {no_hook} ]; then
     # This setuptools does not know PEP 660: a link as `setup.py develop` makes it.
-    PYTHONPATH={build}/lib/python{python}/site-packages {env}/bin/python {hooks} develop
+    PYTHONPATH={build}/lib/python{python}/site-packages {env}/bin/python {offline} develop
 """
 _HEADER_NAMES = ("*.h", "*.hh", "*.hpp", "*.hxx", "*.inc", "*.inl", "*.pxd", "*.pxi", "*.tpl", "*.in")
 _SOURCE_NAMES = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.f", "*.f90", "*.m", "*.mm", "*.s", "*.S")
 
 
-def pip_for(python: str) -> tuple[str, datetime]:
-    """Return the requirement of the pip that installs into an environment of Python X.Y, and when it was there."""
-    mine = tuple(int(part) for part in python.split("."))
-    first = next((row for row in _PIPS if mine >= row[0]), _PIPS[-1])
-    return f"pip=={first[1]}", first[2]
-
-
 def build_requirements(recipe: Recipe, mode: BuildMode) -> tuple[str, ...]:
     """Return what is locked for building the project in a mode, beside what its back end names only when asked.
 
-    setuptools asks for `wheel` only when it runs (before 70.1), so it is locked along; the installation needs pip.
+    setuptools asks for `wheel` only when it runs (before 70.1), so it is locked along.
     """
     if mode is BuildMode.NONE:
         return ()
     wheel = ("wheel",) if is_setuptools(recipe.build_backend) else ()
-    return tuple(dict.fromkeys((*recipe.build_requirements, *wheel, pip_for(recipe.python)[0])))
+    return tuple(dict.fromkeys((*recipe.build_requirements, *wheel)))
 
 
 def rebuild_script(
@@ -106,7 +87,7 @@ def rebuild_script(
     copied = mode is BuildMode.NORMAL
     place = [(_COPY if copied else _IN_PLACE).format(folder=folder)]
     if mode is BuildMode.COMPILED:
-        place.append(_HEADERS.format(hooks=_HOOKS, headers=_names(_HEADER_NAMES), sources=_names(_SOURCE_NAMES)))
+        place.append(_HEADERS.format(offline=_OFFLINE, headers=_names(_HEADER_NAMES), sources=_names(_SOURCE_NAMES)))
     linked = not copied and is_setuptools(backend)
     variables = sorted(build_variables(build_env).items())
     return _SCRIPT.format(
@@ -114,12 +95,13 @@ def rebuild_script(
         exports="\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables),
         build=BUILD,
         env=ENV,
-        hooks=_HOOKS,
+        offline=_OFFLINE,
         hook="build_wheel" if copied else "build_editable",
         backend=shlex.quote(backend),
         backend_path=shlex.quote(json.dumps(list(backend_path))),
-        pip=_PIP,
-        otherwise=_DEVELOP.format(no_hook=NO_HOOK, build=BUILD, python=python, env=ENV, hooks=_HOOKS) if linked else "",
+        otherwise=_DEVELOP.format(no_hook=NO_HOOK, build=BUILD, python=python, env=ENV, offline=_OFFLINE)
+        if linked
+        else "",
     )
 
 
@@ -135,25 +117,14 @@ def _names(patterns: tuple[str, ...]) -> str:
 def ask_command(mode: BuildMode, backend: str, backend_path: tuple[str, ...], to: str) -> list[str]:
     """Return the command that writes down what else the back end needs in a mode (`get_requires_for_build_*`)."""
     hook = "build_wheel" if mode is BuildMode.NORMAL else "build_editable"
-    return [f"{BUILD}/bin/python", _HOOKS, "ask", hook, backend, json.dumps(list(backend_path)), to]
+    return [f"{BUILD}/bin/python", _OFFLINE, "ask", hook, backend, json.dumps(list(backend_path)), to]
 
 
-def offline_entries(script: str, python: str) -> list[TarEntry]:
+def offline_entries(script: str) -> list[TarEntry]:
     """Return what is laid into `/opt/build` beside the build requirements."""
-    link = f"../../lib/python{python}/site-packages/pip"
-    return [
-        _folder(BUILD),
-        _file(REBUILD, script.encode(), 0o755),
-        _folder(_OFFLINE),
-        _file(_HOOKS, PROGRAM.encode(), 0o644),
-        _folder(_PIP.rpartition("/")[0]),
-        TarEntry(_PIP.lstrip("/"), "symlink", 0o777, _OWNER, _OWNER, link=link),  # alone: pip sees nothing beside it
-    ]
+    folder = TarEntry(BUILD.lstrip("/"), "dir", 0o755, _OWNER, _OWNER)
+    return [folder, _file(REBUILD, script.encode(), 0o755), _file(_OFFLINE, PROGRAM.encode(), 0o644)]
 
 
 def _file(path: str, data: bytes, mode: int) -> TarEntry:
     return TarEntry(path.lstrip("/"), "file", mode, _OWNER, _OWNER, content=data)
-
-
-def _folder(path: str) -> TarEntry:
-    return TarEntry(path.lstrip("/"), "dir", 0o755, _OWNER, _OWNER)

@@ -25,7 +25,7 @@ from miner.core.records import Layer, Observation, Record
 from miner.sandbox.base_image import BaseImage
 from miner.sandbox.container import DockerBox
 
-_SOURCE, _OUT, _ASKED, _HOOKS = f"{WORK}/source", f"{WORK}/dist", f"{WORK}/asked.json", f"{WORK}/hooks.py"
+_SOURCE, _OUT, _ASKED, _HOOKS = f"{WORK}/source", f"{WORK}/dist", f"{WORK}/asked.json", f"{WORK}/offline.py"
 _MAX_NOTE = 1 << 20
 _WHEEL = re.compile(r"[A-Za-z0-9._+!-]+\.whl\Z")
 _UNPACK = """\

@@ -31,7 +31,7 @@ from miner.sandbox.profile import CACHE, profile_of
 WORK = "/home/miner/work"
 _MB = 1024 * 1024
 _EXPORT_SLACK_MB = 256  # what a tar adds to the files that it holds
-_HOOK = re.compile(r"^(?:error|  cause): The build backend returned an error$|/pyproject_hooks/", re.MULTILINE)
+_HOOK = re.compile(r"^(?:error|  cause): The build backend returned an error$|/offline\.py\", line", re.MULTILINE)
 
 
 @dataclass(frozen=True)

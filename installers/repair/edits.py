@@ -36,6 +36,10 @@ def bounded(recipe: Recipe, bound: str) -> Recipe | None:
     wanted = Requirement(bound)
     own = [one.specifier for one in asked(recipe, wanted.name)]
     pinned = [Requirement(text).specifier for text in recipe.constraints if name_of(text) == name_of(bound)]
+    won = [Requirement(text).specifier for text in recipe.overrides if name_of(text) == name_of(bound)]
+    if won:
+        joined = won[0] & wanted.specifier
+        return overridden(recipe, f"{wanted.name}{joined if satisfiable(joined) else wanted.specifier}")
     if any(not satisfiable(one & wanted.specifier) for one in own):
         return overridden(recipe, bound)
     if any(not satisfiable(one & wanted.specifier) for one in pinned):

@@ -179,5 +179,5 @@ RULES: tuple[Rule, ...] = (
     rule(
         "older-python-for-build", older_python, "it builds on an older Python ({subject})", Kind.BUILD_FAILED, *_NEEDS
     ),
-    rule("next-cutoff-for-build", next_cutoff, "a later build tool may build it ({subject})", Kind.BUILD_FAILED),
+    rule("cutoff-for-build", next_cutoff, "a later build tool may build it ({subject})", Kind.BUILD_FAILED),
 )

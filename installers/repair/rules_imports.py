@@ -150,5 +150,5 @@ RULES: tuple[Rule, ...] = (
         "{subject} is a module of the project that only an installation makes",
         Kind.MISSING_MODULE,
     ),
-    rule("next-cutoff-for-name", next_cutoff, "a later version may have {subject}", Kind.MISSING_NAME),
+    rule("cutoff-for-name", next_cutoff, "a later version may have {subject}", Kind.MISSING_NAME),
 )

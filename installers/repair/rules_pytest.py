@@ -13,6 +13,7 @@ from installers.repair.edits import asked, bounded, exempted, name_of, required,
 from installers.repair.kinds import Kind
 from installers.repair.plugins import ASYNC, FIXTURES, HOOKS, MARKS, OPTIONS, SETTINGS
 from installers.repair.rule import Rule, rule, rule_of
+from installers.reporting import FLOOR, NEEDS
 from installers.requirements import satisfiable
 from miner.core.records import Recipe
 
@@ -32,7 +33,12 @@ def _row(bound: str, subject: str, why: str, *kinds: Kind) -> Bound:
 
 
 BOUNDS: tuple[Bound, ...] = (
-    _row("pytest<4", r"yield-tests|fixture-called|pytest-removed-in-4", "pytest 4 took these away", Kind.TEXT),
+    _row(
+        "pytest<4",
+        r"yield-tests|fixture-called|setup-cfg-section|pytest-removed-in-4",
+        "pytest 4 took these away",
+        Kind.TEXT,
+    ),
     _row("pytest<4", r"\w+:get_marker|(?:_pytest\.mark|\?):MarkInfo", "pytest 4 took these names away"),
     _row("pytest<4", r"pytest_namespace", "pytest 4 took the hook away", Kind.UNKNOWN_HOOK),
     _row("pytest<5", r"pytest_logwarning", "pytest 5 took the hook away", Kind.UNKNOWN_HOOK),
@@ -64,11 +70,6 @@ BOUNDS: tuple[Bound, ...] = (
 )
 _OF_RUNNER = frozenset({"--rootdir", "--continue-on-collection-errors"})
 """Options that the runner itself gives to pytest (`miner.sandbox.runner`): none of before 3.5 knows the first one."""
-_REPORTING = "pytest>=4.6,<5"
-_NEEDS_OF_PYTEST = (
-    *("pytest", "pluggy", "py", "attrs", "more-itertools", "importlib-metadata", "zipp", "packaging", "pyparsing"),
-    *("wcwidth", "typing-extensions"),
-)
 _AGES = ("9", "8", "7", "6", "5.4", "5", "4")
 
 
@@ -89,11 +90,11 @@ def _next(age: str) -> str:
 
 
 def reporting_pytest(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
-    """Take the first pytest that the runner can use, and what it needs, without the cut-off."""
+    """Take a pytest of the time that the runner can use, and what it needs, without the cut-off."""
     if subject not in _OF_RUNNER:
         return None
-    changed = bounded(recipe, _REPORTING) or recipe
-    return exempted(changed, *_NEEDS_OF_PYTEST)
+    changed = bounded(recipe, FLOOR) or recipe
+    return exempted(changed, *NEEDS)
 
 
 def fixture(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:

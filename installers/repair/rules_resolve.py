@@ -9,10 +9,13 @@ from packaging.utils import canonicalize_name
 from installers.repair.context import Context
 from installers.repair.edits import asked, exempted, name_of, overridden
 from installers.repair.kinds import Kind
-from installers.repair.rule import Rule, rule
+from installers.repair.rule import Change, Rule, rule
 from installers.repair.rules_python import another_python
 from miner.core.records import Recipe
 
+_BUILD_TOOLS = ("setuptools", "wheel")
+_DATES = (1, 2, 3)
+"""Numbers of the dates that are tried one after another."""
 _NEVER = "python_version < '0'"
 
 
@@ -23,14 +26,25 @@ def next_cutoff(recipe: Recipe, _subject: str, context: Context) -> Recipe | Non
     return recipe.model_copy(update={"fallback": recipe.fallback + 1})
 
 
+def cutoff(number: int) -> Change:
+    """Return the change that takes the index as of one of the later dates."""
+
+    def change(recipe: Recipe, _subject: str, context: Context) -> Recipe | None:
+        if not recipe.fallback < number < context.cutoffs:
+            return None
+        return recipe.model_copy(update={"fallback": number})
+
+    return change
+
+
+def build_tool(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
+    """Take setuptools without the cut-off where uv itself asks for a later one: builds of old days ask for none."""
+    return exempted(recipe, *_BUILD_TOOLS) if _parted(subject)[0] in _BUILD_TOOLS else None
+
+
 def last_cutoff(recipe: Recipe, _subject: str, context: Context) -> Recipe | None:
     """Take the index as of the last date."""
     return recipe.model_copy(update={"fallback": max(recipe.fallback, context.cutoffs - 1)})
-
-
-def exact_date(recipe: Recipe, subject: str, context: Context) -> Recipe | None:
-    """Take the index as of the exact date, where it was taken as of the beginning of the era."""
-    return next_cutoff(recipe, subject, context) if recipe.fallback == 0 else None
 
 
 def uploaded_again(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
@@ -118,9 +132,10 @@ def _build_pin_dropped(recipe: Recipe, name: str) -> Recipe:
 
 
 RULES: tuple[Rule, ...] = (
+    rule("build-tool", build_tool, "uv builds with {subject}, which came out later", Kind.NEWER_THAN_DATE),
     rule(
         "exact-date",
-        exact_date,
+        cutoff(1),
         "what satisfies {subject} came out between the beginning of the era and the change",
         Kind.NEWER_THAN_DATE,
     ),
@@ -151,13 +166,14 @@ RULES: tuple[Rule, ...] = (
         "later versions of {subject} have metadata that can be read",
         Kind.INVALID_METADATA,
     ),
-    rule(
-        "next-cutoff",
-        next_cutoff,
-        "as of this date there is no solution ({subject})",
-        Kind.NEWER_THAN_DATE,
-        Kind.NO_SOLUTION,
-        Kind.NO_VERSION,
+    *(
+        rule(
+            f"cutoff {number}",
+            cutoff(number),
+            "as of this date there is no solution ({subject})",
+            *(Kind.NEWER_THAN_DATE, Kind.NO_SOLUTION, Kind.NO_VERSION),
+        )
+        for number in _DATES
     ),
     rule("drop-late-pin", drop_pin, "{subject} came out later than all dates that are tried", Kind.NEWER_THAN_DATE),
     rule("loosen", loosen, "the requirements contradict each other: {subject}", Kind.NO_SOLUTION),

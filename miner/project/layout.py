@@ -55,6 +55,9 @@ def find_layout(
             return Layout(top_level=named)
         if everything := tuple(dict.fromkeys((*named, *_all(root, tree)))):
             return Layout(top_level=everything, root=root)
+    for root in roots:
+        if deep := _deep(root, tree):
+            return Layout(top_level=deep, root=root)
     namespace = any(path.startswith("src/") and path.endswith(".py") for path in tree)
     return Layout(root="src" if namespace else "")
 
@@ -106,6 +109,12 @@ def _all(root: str, tree: frozenset[str]) -> tuple[str, ...]:
     ]
     packages = [name for name in names if posixpath.join(root, name, "__init__.py") in tree]
     return tuple(packages or names)
+
+
+def _deep(root: str, tree: frozenset[str]) -> tuple[str, ...]:
+    """Take the packages below namespaces that are no packages themselves (PEP 420): `a.b.c`, where only `c` is one."""
+    names = (name for name in _candidates(root, tree, depth=4) if name.partition(".")[0] not in _NO_PACKAGES)
+    return tuple(name for name in names if posixpath.join(root, *name.split("."), "__init__.py") in tree)
 
 
 def _candidates(root: str, tree: frozenset[str], depth: int) -> list[str]:

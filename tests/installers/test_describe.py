@@ -175,7 +175,7 @@ def test_python_that_was_not_released_then():
     assert recipe(created=datetime(2021, 1, 1, tzinfo=UTC), **{"setup.py": "setup(name='x')"}).python == "3.9"
     found = recipe(created=datetime(2019, 1, 1, tzinfo=UTC), **{"setup.py": "setup(name='x')"})
     assert found.python == "3.9"
-    assert found.notes == ("Python 3.9 was released after the change; no older one fits",)
+    assert found.notes[0] == "Python 3.9 was released after the change; no older one fits"
 
 
 def test_no_python_is_a_refusal_that_says_what_was_asked():
@@ -382,3 +382,31 @@ MORE_FILES = (
 def test_any_bytes_of_more_files_give_a_recipe_or_a_refusal(files, lean):
     found = describe(files, list(files), PYTHONS, CREATED, ["libs/x/test_a.py"], lean=lean)
     assert isinstance(found, (Recipe, Refusal))
+
+
+def test_a_time_whose_pytest_cannot_report_gets_the_first_one_that_can():
+    old = datetime(2017, 5, 1, tzinfo=UTC)
+    demo = {"setup.py": "from setuptools import setup\nsetup(name='demo', tests_require=['pytest==3.0.7', 'attrs'])\n"}
+    found = recipe(created=old, **demo)
+    assert found.overrides == ("pytest>=4.6,<5",)
+    assert "pluggy" in found.exempt
+    assert recipe(created=datetime(2019, 7, 1, tzinfo=UTC), **demo).overrides == ()
+    own = {"setup.py": "from setuptools import setup\nsetup(name='pytest')\n"}
+    assert recipe(created=old, **own).overrides == ()
+
+
+def test_a_project_that_compiles_rust_is_refused_as_such_and_one_that_may_do_without_is_not():
+    maturin = '[build-system]\nrequires = ["maturin"]\nbuild-backend = "maturin"\n[project]\nname = "demo"\n'
+    found = recipe("demo/__init__.py src/lib.rs Cargo.toml", **{"pyproject.toml": maturin})
+    assert isinstance(found, Refusal)
+    assert found.reason == Reason.REBUILD_NEEDS_NETWORK
+    assert "maturin" in found.detail
+    plain = recipe("demo/__init__.py examples/demo.rs", **{"setup.py": "setup(name='demo')"})
+    assert isinstance(plain, Recipe)
+
+
+def test_a_project_of_extension_modules_alone_is_looked_for_by_its_name():
+    setup = "setup(name='kiwi-solver', ext_modules=[Extension('kiwi_solver', ['src/kiwi.cpp'])])"
+    found = recipe("src/kiwi.cpp tests/test_a.py", **{"setup.py": setup})
+    assert found.top_level == ("kiwi_solver",)
+    assert found.modes[0] is BuildMode.COMPILED

@@ -123,6 +123,10 @@ CASES: tuple[tuple[str, str], ...] = (
     ("docutils<0.22", no_module("docutils.utils.error_reporting")),
     ("pyparsing<3", no_attribute("operatorPrecedence", "pyparsing")),
     ("pytest<4", "E   yield tests were removed in pytest 4.0 - {name} will be ignored"),
+    (
+        "pytest<4",
+        "Failed: [pytest] section in setup.cfg files is no longer supported, change to [tool:pytest] instead.",
+    ),
     ("pytest<4", no_method("get_marker", "Function")),
     ("pytest<4", "PluginValidationError: unknown hook 'pytest_namespace' in plugin <module 'conftest'>"),
     ("pytest<5", no_attribute("config", "pytest")),

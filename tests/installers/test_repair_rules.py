@@ -92,6 +92,24 @@ CASES: dict[str, Case] = {
     "exact-date": Case(
         unsolved("only pinned<=1 is available and you require pinned>=2, we can", LATE), "lock", after={"fallback": 1}
     ),
+    "build-tool": Case(
+        "error: Failed to build `demo==1`\n  cause: No solution found when resolving: `setuptools>=40.8.0`\n  cause: Because "
+        "only setuptools<=35 is available and you require setuptools>=40.8.0, we can\n"
+        "hint: `setuptools` was filtered by `exclude-newer` to only include packages uploaded before 2017",
+        "lock",
+        after={"exempt": ("setuptools", "wheel")},
+    ),
+    "cutoff 2": Case(
+        unsolved("flask>=2 depends on other>=3 and you require flask>=2, we can conclude that you require other>=3."),
+        "lock",
+        after={"fallback": 2},
+    ),
+    "cutoff 3": Case(
+        unsolved("flask>=2 depends on other>=3 and you require flask>=2, we can conclude that you require other>=3."),
+        "lock",
+        before={"fallback": 1},
+        after={"fallback": 3},
+    ),
     "uploaded-again": Case(
         unsolved("there is no version of pinned==1.0 and you require pinned==1.0, we can", LATE),
         "lock",
@@ -138,7 +156,7 @@ CASES: dict[str, Case] = {
         "lock",
         after={"fallback": 3},
     ),
-    "next-cutoff": Case(
+    "cutoff 1": Case(
         unsolved("flask>=2 depends on other>=3 and you require flask>=2, we can conclude that you require other>=3."),
         "lock",
         after={"fallback": 1},
@@ -187,7 +205,7 @@ CASES: dict[str, Case] = {
     "older-python-for-build": Case(
         build("old-demo==1.1", "RuntimeError: no way"), "environment", after={"python": "3.7"}
     ),
-    "next-cutoff-for-build": Case(build("old-demo==1.1", "RuntimeError: no way"), "environment", after={"fallback": 1}),
+    "cutoff-for-build": Case(build("old-demo==1.1", "RuntimeError: no way"), "environment", after={"fallback": 1}),
     "python-that-has-it": Case(
         "E   ImportError: cannot import name 'Mapping' from 'collections' (/usr/lib/collections/__init__.py)",
         before={"python": "3.11"},
@@ -219,7 +237,7 @@ CASES: dict[str, Case] = {
     "normal-install": Case(
         "E   ModuleNotFoundError: No module named 'demo.version_file'", after={"modes": (BuildMode.NORMAL,)}
     ),
-    "next-cutoff-for-name": Case(
+    "cutoff-for-name": Case(
         "E   ImportError: cannot import name 'not_yet' from 'scipy.misc' (/x.py)", after={"fallback": 1}
     ),
     "tool-chain": Case(
@@ -363,6 +381,15 @@ def test_a_bound_that_a_pin_contradicts_wins_as_an_override() -> None:
     recipe = RECIPE.model_copy(update={"requirements": ("numpy==1.26",)})
     signature = Signature(kind="missing-attribute", subject="numpy:float")
     assert next(iter(answers(recipe, signature, CONTEXT)))[1].overrides == ("numpy<1.24",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("numpy<2", "numpy<1.24,<2"), ("numpy>=2", "numpy<1.24"), ("numpy", "numpy<1.24")]
+)
+def test_a_bound_of_what_is_overridden_goes_into_the_override(before: str, after: str) -> None:
+    recipe = RECIPE.model_copy(update={"overrides": (before, "other")})
+    changed = next(iter(answers(recipe, Signature(kind="missing-attribute", subject="numpy:float"), CONTEXT)))[1]
+    assert (changed.overrides, changed.constraints) == (("other", after), ())
 
 
 def test_a_bound_that_a_build_pin_contradicts_takes_the_pin_away() -> None:

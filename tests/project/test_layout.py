@@ -117,3 +117,8 @@ def test_sources_of_maturin_and_scikit_build():
     scikit = "[project]\nname = 'x'\n[tool.scikit-build]\nwheel.packages = ['source/thing']\n"
     found = layout_of(scikit, "source/thing/__init__.py")
     assert (found.top_level, found.root) == (("thing",), "source")
+
+
+def test_packages_below_namespaces_that_are_no_packages_are_found_where_nothing_else_is():
+    paths = "src/open/sdk/__init__.pyi src/open/sdk/trace/__init__.py src/open/sdk/trace/more/__init__.py tests/a/b.py"
+    assert layout(paths, "open-sdk") == (("open.sdk.trace",), "src")
