@@ -54,6 +54,8 @@ SOURCE = Producer(name="bench.source", epoch=1)
 KIND = "bench.source"
 BRANCH = "base"
 SHOWN = 5
+GROUND = ("install.interpreter", "install.ground")
+"""Kinds of facts about what all environments of one Python stand on: interpreters, Debian packages."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ class Bench:
             package = self.package(row, memo)
             if isinstance(package.recipe, Refusal):
                 return Outcome(row=row, reason=package.recipe.reason.value, detail=package.recipe.detail)
-            installed = self.install(package, package.recipe, memo, self._context.memory)
+            with self._context.disk.in_use():
+                installed = self.install(package, package.recipe, memo, self._context.memory)
         except InfrastructureFault as fault:
             return Outcome(row=row, reason=f"fault: {fault.reason.value}", detail=str(fault))
         except Interrupted:
@@ -146,12 +149,16 @@ class Bench:
         best = chosen(attempts)
         last = best or (attempts[-1] if attempts else None)
         enough = self._context.settings.measure.ladder.enough
-        seconds = sum(fact.measures.get("wall_s", 0.0) for fact in installed.facts)
+        seconds = {fact.key: fact.measures.get("wall_s", 0.0) for fact in facts}
+        own = [key for key in seconds if key.subject == name_of(row)]
+        ground = [key for key in seconds if key.kind in GROUND]
         common: dict[str, Any] = {
             "row": row,
             "attempts": len(attempts),
             "facts": len(installed.facts),
-            "seconds": round(seconds, 1),
+            "seconds": round(sum(seconds.values()) - sum(map(seconds.__getitem__, ground)), 1),
+            "seconds_ground": round(sum(map(seconds.__getitem__, ground)), 1),
+            "seconds_own": round(sum(map(seconds.__getitem__, own)), 1),
         }
         if last is None:
             return Outcome(reason="no attempt", **common)
@@ -232,7 +239,7 @@ class Forgetful:
 
     def find(self, key: FactKey) -> list[Fact]:
         """Return what was measured here."""
-        if key.kind in ("install.ground", KIND):
+        if key.kind in (*GROUND, KIND):
             return self._context.ledger.find(key)
         same = key.model_copy(update={"ordinal": 0})
         return [fact for fact in self._own if fact.key == same] if key.ordinal != -1 else []
@@ -279,6 +286,7 @@ def climb_all(
             said += f"\n{outcome.log}" if outcome.reason == "bug" else ""
             print(f"[{len(found)}/{len(rows)}] {outcome.row.name} {outcome.row.version}: {said}", file=sys.stderr)
             note(found.values())
+            context.disk.look()
     return [found[name_of(row)] for row in rows]
 
 

@@ -24,7 +24,8 @@ class Outcome(Record):
         ended: how the run of its tests ended before its time, "" where it did not.
         edits: rules that changed its recipe.
         facts: used in the climb, and `fresh` of them measured in this run.
-        seconds: that measuring took, in whichever run.
+        seconds: that measuring took, in whichever run, without those for the ground.
+        seconds_ground: for interpreters and Debian packages, which all environments of one Python share.
         seconds_own: the same without the steps that packages share: locks and environments.
         wall_s: of the climb in this run, 0 where all was known.
     """
@@ -48,6 +49,7 @@ class Outcome(Record):
     facts: int = 0
     fresh: int = 0
     seconds: float = 0.0
+    seconds_ground: float = 0.0
     seconds_own: float = 0.0
     wall_s: float = 0.0
     log: Legible = ""
@@ -112,6 +114,7 @@ def times(outcomes: Sequence[Outcome], warm: Sequence[float]) -> Table:
     spread(table, "seconds, all packages", [one.seconds for one in outcomes])
     spread(table, "seconds, those that run", [one.seconds for one in outcomes if one.runs])
     spread(table, "seconds, measured again with warm caches", list(warm))
+    spread(table, "seconds of the ground, measured once for each", [one.seconds_ground for one in outcomes])
     spread(table, "attempts", [float(one.attempts) for one in outcomes])
     facts, fresh = sum(one.facts for one in outcomes), sum(one.fresh for one in outcomes)
     table.caption = f"facts used: {facts}, of these known before: {facts - fresh}"

@@ -113,6 +113,10 @@ class Climb:
 
     def compare(self, item: Any, emit: Emit) -> Compared:
         """Return what came of one row."""
+        with self._context.disk.in_use():
+            return self._compare(item, emit)
+
+    def _compare(self, item: Any, emit: Emit) -> Compared:
         context, instance_id = self._context, self._context.source.subject(item)
         bench = Bench(context, context.memo(emit), item, instance_id)
         made = Compared(known=self._known[instance_id])
@@ -238,6 +242,7 @@ def main() -> int:
         with closing(engine.map(climb.compare, climb.items(), context.store)) as results:
             for one in results:
                 found.append(one)
+                context.disk.look()
                 said = one.reason or ("equal" if one.equal else "differs")
                 print(f"[{len(found)}/{len(known)}] {one.known.instance_id}: {said}", file=sys.stderr)
     found.sort(key=lambda one: one.known.instance_id)

@@ -15,10 +15,11 @@ from installers.ground import Ground, ground
 from installers.health import KIND as HEALTH
 from installers.health import TestSide, health, health_request, run_of_health
 from installers.image import assembled
-from installers.interface import Attempt, Help, Proposal, Tree
+from installers.interface import Attempt, Help, Proposal, Signature, Tree
 from installers.lock import LockRequest, lock, lock_request
 from installers.memory import delta, fingerprint
 from installers.project_install import Pack, project, project_request
+from installers.repair.kinds import Kind
 from installers.repair.signatures import signatures_of_log, signatures_of_run
 from installers.reports import log_of
 from installers.share import is_good
@@ -35,6 +36,7 @@ ORDER = ("install.ground", "install.lock", "install.wheel", "install.env", "inst
 """The steps of an attempt that can refuse it, in the order in which they are come to."""
 
 _NUMBERS = ("share", "passed", "total", "skipped", "good", "broken", "seconds")
+_OF_BUILDS = (Kind.MISSING_HEADER, Kind.MISSING_LIBRARY, Kind.MISSING_TOOL)
 _SETTLED = (Reason.PATCH_DOES_NOT_APPLY, Reason.NOTHING_COLLECTED)
 _NAMES = {
     "install.lock": "lock",
@@ -210,7 +212,7 @@ class _Try:
             "signatures": self._signatures_of_run(found.share, tested, examined, any(one.counts for one in broken)),
         }
 
-    def _signatures_of_refusal(self, refused: Fact) -> tuple[Any, ...]:
+    def _signatures_of_refusal(self, refused: Fact) -> tuple[Signature, ...]:
         blobs = self._workshop.blobs
         if refused is self._examined:
             return signatures_of_run(run_of_health(refused, blobs), log_of(refused, blobs))
@@ -220,14 +222,29 @@ class _Try:
             name = "build-lock"
         return signatures_of_log(name, f"{text}\n{refused.payload.get('detail', '')}")
 
-    def _signatures_of_run(self, share: float | None, tested: Fact, examined: Fact, broken: bool) -> tuple[Any, ...]:
-        """Return what the failing tests show; nothing where all pass."""
+    def _signatures_of_run(
+        self, share: float | None, tested: Fact, examined: Fact, broken: bool
+    ) -> tuple[Signature, ...]:
+        """Return what the failing tests show; nothing where all pass.
+
+        Of a compiled project also what its build lacked: an extension module that is optional fails without a word.
+        """
+        if share == 1.0 and not broken:
+            return ()
         blobs = self._workshop.blobs
-        found = () if share == 1.0 else signatures_of_run(run_of_suite(tested, blobs), log_of(tested, blobs))
-        if not broken:
-            return found
-        more = signatures_of_run(run_of_health(examined, blobs), log_of(examined, blobs))
-        return tuple(dict.fromkeys((*more, *found)))
+        found = [*self._lacked()]
+        if broken:
+            found += signatures_of_run(run_of_health(examined, blobs), log_of(examined, blobs))
+        if share != 1.0:
+            found += signatures_of_run(run_of_suite(tested, blobs), log_of(tested, blobs))
+        return tuple(dict.fromkeys(found))
+
+    def _lacked(self) -> list[Signature]:
+        if self.mode is not BuildMode.COMPILED:
+            return []
+        built = [fact for fact in self.facts if fact.key.kind == "install.project" and fact.ok]
+        text = self._workshop.blobs.get_text(built[-1].logs["log"]) if built and "log" in built[-1].logs else ""
+        return [one for one in signatures_of_log("project", text) if one.kind in _OF_BUILDS]
 
 
 def _settled(mode: BuildMode) -> tuple[Reason, ...]:

@@ -27,9 +27,16 @@ _NETWORK = re.compile(
 )
 
 
-def build_variables(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a build: one time for all that it writes, and the tools of `/opt/build` first."""
+def build_variables(env: Mapping[str, str], *, online: bool) -> dict[str, str]:
+    """Return the variables of a build: one time for all that it writes, and the tools of `/opt/build` first.
+
+    Args:
+        env: the project's own.
+        online: whether the package index is in reach; where it is not, a pip that is started does not wait for it.
+    """
+    offline = {} if online else {"PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
     return {
+        **offline,
         "PATH": PATH,
         "PIP_CONFIG_FILE": "/dev/null",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",

@@ -71,6 +71,7 @@ class InstallRequest(Record):
             build_env=self.variables,
             backend=self.backend,
             backend_path=self.backend_path,
+            online=self.cutoff is not None,
         )
 
     @property
@@ -136,8 +137,9 @@ def _ask(box: DockerBox, request: InstallRequest) -> ExecResult:
         folder = f"{_COPY}{request.source.removeprefix('/testbed')}"
         if not copied.ok:
             return copied
+    variables = build_variables(request.variables, online=request.cutoff is not None)
     ask = ask_command(request.mode, request.backend, request.backend_path, _ASKED)
-    return box.run(ask, env=build_variables(request.variables), workdir=folder)
+    return box.run(ask, env=variables, workdir=folder)
 
 
 def _refused(workshop: Workshop, box: DockerBox, request: InstallRequest, result: ExecResult) -> Observation:

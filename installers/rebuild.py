@@ -33,7 +33,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 {place}
 {exports}
-export PIP_NO_INDEX=1
 status=0
 {build}/bin/python {offline} build {hook} {backend} {backend_path} "$work/wheel" || status=$?
 if [ "$status" -eq 0 ]; then
@@ -81,6 +80,7 @@ def rebuild_script(
     build_env: Mapping[str, str],
     backend: str,
     backend_path: tuple[str, ...] = (),
+    online: bool = False,
 ) -> str:
     """Return the script that installs `/testbed` into `/opt/env`."""
     folder = shlex.quote(f"/{project_dir}") if project_dir else ""
@@ -89,7 +89,7 @@ def rebuild_script(
     if mode is BuildMode.COMPILED:
         place.append(_HEADERS.format(offline=_OFFLINE, headers=_names(_HEADER_NAMES), sources=_names(_SOURCE_NAMES)))
     linked = not copied and is_setuptools(backend)
-    variables = sorted(build_variables(build_env).items())
+    variables = sorted(build_variables(build_env, online=online).items())
     return _SCRIPT.format(
         place="\n".join(place),
         exports="\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables),

@@ -99,7 +99,8 @@ class _Build:
         """Run the front end; return why that failed, or None."""
         source = self._request.source
         told = [action, "build_wheel", source.backend, json.dumps(source.backend_path), to]
-        result = self._box.run([f"{BUILD}/bin/python", _HOOKS, *told], env=build_variables({}), workdir=folder)
+        variables = build_variables({}, online=self._request.cutoff is not None)
+        result = self._box.run([f"{BUILD}/bin/python", _HOOKS, *told], env=variables, workdir=folder)
         self._output += result.output
         if result.ok:
             return None

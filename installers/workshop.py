@@ -95,7 +95,9 @@ class Workshop:
         """
         profile = profile_of(self.settings, self.limits, cache=cache, owner=self.owner)
         if cutoff is not None:
-            profile = profile.model_copy(update={"env": {**profile.env, **dated(cutoff)}})
+            index = self._index()
+            named = {} if index is None else {"PIP_INDEX_URL": index, "UV_DEFAULT_INDEX": index}
+            profile = profile.model_copy(update={"env": {**profile.env, **named, **dated(cutoff)}})
         with sandbox_container(self.client, image, profile, "install", self.egress if network else None) as box:
             yield box
 
@@ -108,11 +110,15 @@ class Workshop:
         timeout_s: float | None = None,
     ) -> ExecResult:
         """Run uv in a box with egress; its settings files are not read, it compiles and downloads no Python."""
-        index = self.settings.index
-        ours = {**_UV_ENV, "UV_HTTP_TIMEOUT": str(max(1, round(index.timeout_s)))}
-        if (chosen := chosen_index(index)) is not None:
-            ours["UV_DEFAULT_INDEX"] = without_login(chosen)[0]  # builds run code of packages: it would see the login
+        ours = {**_UV_ENV, "UV_HTTP_TIMEOUT": str(max(1, round(self.settings.index.timeout_s)))}
+        if (index := self._index()) is not None:
+            ours["UV_DEFAULT_INDEX"] = index
         return box.run([UV, *arguments], env={**(env or {}), **ours}, workdir=WORK, timeout_s=timeout_s)
+
+    def _index(self) -> str | None:
+        """Return the index that is chosen, without its login: builds run code of packages, which would see it."""
+        chosen = chosen_index(self.settings.index)
+        return None if chosen is None else without_login(chosen)[0]
 
     def raise_for_faults(self, box: Box, result: ExecResult) -> None:
         """Ask after a command failed in a box with egress: was it the network?

@@ -101,9 +101,17 @@ def remove(site, name):
                 folders.add(os.path.dirname(path))
         shutil.rmtree(os.path.join(site, info), ignore_errors=True)
         for folder in sorted(folders, key=len, reverse=True):
-            while folder.startswith(root + os.sep) and folder != site and not os.listdir(folder):
-                os.rmdir(folder)
-                folder = os.path.dirname(folder)
+            remove_empty(folder, root, site)
+
+
+def remove_empty(folder, root, site):
+    """Remove a folder and those above it that hold nothing any more."""
+    while folder.startswith(root + os.sep) and folder != site:
+        if os.path.isdir(folder):
+            if os.listdir(folder):
+                return
+            os.rmdir(folder)
+        folder = os.path.dirname(folder)
 
 
 class Wheel:

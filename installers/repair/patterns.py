@@ -251,6 +251,7 @@ _MESSAGES = _of(
     Kind.TEXT,
     (r"Descriptors cannot (?:not )?be created directly", "protobuf-descriptors"),
     (r"\[pytest\] section in setup\.cfg files is no longer supported", "setup-cfg-section"),
+    (r"object of type 'MarkDecorator' has no len\(\)", "marked-parameters"),
     (r"yield tests were removed in pytest 4", "yield-tests"),
     (r"Fixture \"?\w+\"? called directly", "fixture-called"),
     (r"Pytest(?:Removed|Deprecated)?RemovedIn(\d+)Warning", r"pytest-removed-in-\1"),

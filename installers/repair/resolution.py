@@ -57,7 +57,7 @@ def resolution(text: str) -> list[tuple[Kind, str]]:
     found += [(Kind.INVALID_METADATA, canonicalize_name(match[1])) for match in _INVALID.finditer(said)]
     found += [(Kind.NO_WHEEL, canonicalize_name(match[1])) for match in _NO_WHEEL.finditer(said)]
     players = _players(said)
-    if players:
+    if players and not found:
         found.append((Kind.NO_SOLUTION, ", ".join(players)))
     return list(dict.fromkeys(found))
 

@@ -74,11 +74,15 @@ def local_folder(recipe: Recipe, subject: str, context: Context) -> Recipe | Non
 
 
 def folder_of(module: str, paths: Sequence[str], test_files: Sequence[str], project_dir: str) -> str | None:
-    """Return the folder of the tree from which a module could be imported: the root, the project, those of tests."""
+    """Return the folder of the tree from which a module could be imported: the root, the project, those of tests.
+
+    A package around the tests is none: what lies in it is imported by its whole name.
+    """
     path = module.replace(".", "/")
     held = {f"{path}.py", f"{path}/__init__.py"}
-    places = ["", project_dir, *(folder for file in test_files for folder in _above(file))]
-    tree = set(paths)
+    tree, own = set(paths), {posixpath.dirname(file) for file in test_files}
+    above = (folder for file in test_files for folder in _above(file))
+    places = ["", project_dir, *(one for one in above if one in own or f"{one}/__init__.py" not in tree)]
     for place in dict.fromkeys(places):
         if any(posixpath.join(place, one) in tree for one in held):
             return place

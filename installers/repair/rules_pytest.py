@@ -35,7 +35,7 @@ def _row(bound: str, subject: str, why: str, *kinds: Kind) -> Bound:
 BOUNDS: tuple[Bound, ...] = (
     _row(
         "pytest<4",
-        r"yield-tests|fixture-called|setup-cfg-section|pytest-removed-in-4",
+        r"yield-tests|fixture-called|setup-cfg-section|marked-parameters|pytest-removed-in-4",
         "pytest 4 took these away",
         Kind.TEXT,
     ),
@@ -103,6 +103,11 @@ def fixture(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
     if any(asked(recipe, name) for name in plugins):
         return None
     return required(recipe, plugins[0]) if plugins else None
+
+
+def own_plugin(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
+    """Load pytest's own plug-in for tests of plug-ins, which is not loaded by itself."""
+    return with_options(recipe, "-p", "pytester") if subject in ("testdir", "pytester") else None
 
 
 def other_fixture(recipe: Recipe, subject: str, _context: Context) -> Recipe | None:
@@ -180,6 +185,7 @@ RULES: tuple[Rule, ...] = (
     ),
     *(rule_of(row) for row in BOUNDS),
     rule("fixture", fixture, "a plug-in defines the fixture {subject}", Kind.MISSING_FIXTURE),
+    rule("own-plugin", own_plugin, "a plug-in of pytest itself defines {subject}", Kind.MISSING_FIXTURE),
     rule("other-fixture", other_fixture, "another plug-in defines the fixture {subject}", Kind.MISSING_FIXTURE),
     rule(
         "reporting-pytest",

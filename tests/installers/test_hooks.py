@@ -1,10 +1,16 @@
-"""The build front end that runs in boxes: what it asks, what it builds, and how it says that there is no hook."""
+"""The program that builds and installs in boxes: what it asks, builds and installs, and how it says what it cannot."""
 
 from __future__ import annotations
 
+import ast
+import base64
+import csv
+import hashlib
 import json
 import subprocess
 import sys
+import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -27,7 +33,7 @@ inner = Inner()
 
 
 def front(folder: Path, *told: str) -> subprocess.CompletedProcess[str]:
-    program = folder / "hooks.py"
+    program = folder / "offline.py"
     program.write_text(PROGRAM)
     (folder / "source/tools").mkdir(parents=True, exist_ok=True)
     (folder / "source/tools/own.py").write_text(BACKEND)
@@ -98,3 +104,77 @@ def test_markers_are_those_of_the_box() -> None:
 )
 def test_setuptools_is_known_by_its_module(backend: str, expected: bool) -> None:
     assert is_setuptools(backend) is expected
+
+
+WHEEL = {
+    "demo/__init__.py": "answer = 42\n",
+    "demo/more.py": "",
+    "Demo_Pkg-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: Demo-Pkg\nVersion: 1.0\n",
+    "Demo_Pkg-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "Demo_Pkg-1.0.dist-info/entry_points.txt": "[console_scripts]\nsay = demo.cli:Main.run [extra]\n\n[x]\nA = b:c\n",
+    "Demo_Pkg-1.0.dist-info/RECORD": "",
+    "Demo_Pkg-1.0.data/scripts/tool": "#!python\nprint('tool')\n",
+    "Demo_Pkg-1.0.data/data/share/demo.txt": "text",
+    "Demo_Pkg-1.0.data/headers/demo.h": "",
+    "Demo_Pkg-1.0.data/purelib/extra.py": "",
+    "demo/cli.py": "class Main:\n    @staticmethod\n    def run():\n        print('said')\n",
+}
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """The interpreter of a fresh environment."""
+    venv.create(tmp_path / "env", with_pip=False, symlinks=True)
+    return tmp_path / "env/bin/python"
+
+
+def install(python: Path, files: dict[str, str]) -> Path:
+    """Install a wheel of these files, and return where packages lie."""
+    folder = python.parents[2] / "wheels"
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(folder / "demo_pkg-1.0-py3-none-any.whl", "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    program = python.parents[2] / "offline.py"
+    program.write_text(PROGRAM)
+    subprocess.run([str(python), str(program), "install", str(folder)], check=True)
+    return next(python.parents[1].glob("lib/python3*/site-packages"))
+
+
+def said(python: Path, *command: str) -> str:
+    return subprocess.run([str(python.parent / command[0]), *command[1:]], capture_output=True, text=True).stdout
+
+
+def test_wheel_is_installed_with_all_that_it_may_hold(python: Path) -> None:
+    site = install(python, WHEEL)
+    assert said(python, "python", "-c", "import demo, extra; print(demo.answer)") == "42\n"
+    assert (said(python, "say"), said(python, "tool")) == ("said\n", "tool\n")
+    assert (python.parents[1] / "share/demo.txt").read_text() == "text"
+    code = "import importlib.metadata as m; d = m.distribution('demo-pkg'); print(d.version, len(d.files))"
+    assert said(python, "python", "-c", code) == "1.0 13\n"
+    rows = list(csv.reader((site / "Demo_Pkg-1.0.dist-info/RECORD").read_text().splitlines()))
+    for name, digest, size in rows[:-1]:
+        data = (site / name).read_bytes()
+        found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        assert (digest, size) == (f"sha256={found}", str(len(data)))
+
+
+def test_wheel_takes_the_place_of_another_version_spelt_otherwise(python: Path) -> None:
+    site = install(python, WHEEL)
+    newer = {name.replace("Demo_Pkg-1.0", "demo.pkg-2.0"): text for name, text in WHEEL.items() if "more" not in name}
+    install(python, newer)
+    assert not (site / "demo/more.py").exists()
+    assert [path.name for path in site.glob("*.dist-info")] == ["demo.pkg-2.0.dist-info"]
+
+
+def test_record_that_leads_out_of_the_environment_removes_nothing_there(python: Path, tmp_path: Path) -> None:
+    site = install(python, WHEEL)
+    (tmp_path / "precious").write_text("x")
+    record = site / "Demo_Pkg-1.0.dist-info/RECORD"
+    record.write_text(record.read_text() + "../../../../precious,,\n/etc/hostname-that-is-not,,\n")
+    install(python, WHEEL)
+    assert (tmp_path / "precious").exists()
+
+
+def test_program_is_one_that_python_3_6_reads() -> None:
+    ast.parse(PROGRAM, feature_version=(3, 6))

@@ -39,6 +39,14 @@ def test_what_runs_the_tests_knows_an_interpreter_that_is_younger_than_the_chang
     assert exemptions(month_after, RULE, YOUNG) == {}
 
 
+def test_only_what_links_a_project_to_its_tree_is_younger_than_the_change() -> None:
+    rule = RULE.model_copy(update={"exempt": (), "exempt_links": ("setuptools",)})
+    before = datetime(2020, 1, 1, tzinfo=UTC)
+    assert exemptions(before, rule, OLD) == {}
+    assert link_exemptions(before, rule) == {"setuptools": UNTIL}
+    assert link_exemptions(UNTIL, rule) == {}
+
+
 def test_what_a_recipe_exempts_is_taken_without_a_date() -> None:
     assert exemptions(UNTIL, RULE, OLD, ["Atomic_Writes"]) == {"atomic-writes": None}
     assert as_of(UNTIL, {"a": None})[2:] == ["--exclude-newer-package", "a=false"]

@@ -127,6 +127,7 @@ CASES: tuple[tuple[str, str], ...] = (
         "pytest<4",
         "Failed: [pytest] section in setup.cfg files is no longer supported, change to [tool:pytest] instead.",
     ),
+    ("pytest<4", "E   TypeError: object of type 'MarkDecorator' has no len()"),
     ("pytest<4", no_method("get_marker", "Function")),
     ("pytest<4", "PluginValidationError: unknown hook 'pytest_namespace' in plugin <module 'conftest'>"),
     ("pytest<5", no_attribute("config", "pytest")),

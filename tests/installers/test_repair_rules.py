@@ -93,8 +93,8 @@ CASES: dict[str, Case] = {
         unsolved("only pinned<=1 is available and you require pinned>=2, we can", LATE), "lock", after={"fallback": 1}
     ),
     "build-tool": Case(
-        "error: Failed to build `demo==1`\n  cause: No solution found when resolving: `setuptools>=40.8.0`\n  cause: Because "
-        "only setuptools<=35 is available and you require setuptools>=40.8.0, we can\n"
+        "error: Failed to build `demo==1`\n  cause: No solution found when resolving: `setuptools>=40.8.0`\n"
+        "  cause: Because only setuptools<=35 is available and you require setuptools>=40.8.0, we can\n"
         "hint: `setuptools` was filtered by `exclude-newer` to only include packages uploaded before 2017",
         "lock",
         after={"exempt": ("setuptools", "wheel")},
@@ -272,6 +272,7 @@ CASES: dict[str, Case] = {
     "no-display": Case("qt.qpa.xcb: could not connect to display", after={"env": {"QT_QPA_PLATFORM": "offscreen"}}),
     "py-library": Case("E   AttributeError: module 'py' has no attribute 'code'", after=more("requirements", "py")),
     "fixture": Case("E       fixture 'mocker' not found", after=more("requirements", "pytest-mock")),
+    "own-plugin": Case("E       fixture 'testdir' not found", after={"addopts": (*RECIPE.addopts, "-p", "pytester")}),
     "other-fixture": Case(
         "E       fixture 'httpserver' not found",
         before={"requirements": ("pytest", "pytest-httpserver")},

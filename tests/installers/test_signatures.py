@@ -241,6 +241,11 @@ def test_a_run_that_fails_names_what_it_lacks(case: str) -> None:
     assert first("suite", text) == expected
 
 
+def test_a_conflict_is_told_only_where_nothing_more_exact_is() -> None:
+    text = unsolved(f"only demo<=1.22.0 is available and you require demo>=1.24, {THUS}", LATE.format("demo"))
+    assert [one.kind for one in signatures_of_log("lock", text)] == ["newer-than-date"]
+
+
 def test_what_a_build_prints_is_no_missing_module_of_the_tests() -> None:
     log = build("demo==1", "ModuleNotFoundError: No module named 'numpy'")
     assert "missing-module" not in {signature.kind for signature in signatures_of_log("environment", log)}

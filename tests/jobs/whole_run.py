@@ -59,8 +59,8 @@ class Place:
         return owner_of(ledger.id, self.work)
 
     def command(self, *arguments: str) -> list[str]:
-        paths = (f"paths.work={self.work}", f"paths.release={self.out}")
-        chosen = [part for path in paths for part in ("-c", path)]
+        own = (f"paths.work={self.work}", f"paths.release={self.out}", 'measure.pythons=["3.11"]')
+        chosen = [part for option in own for part in ("-c", option)]
         return [str(SWE_MINER), *arguments, *self.options, *chosen]
 
     def start(self, *arguments: str, **changes: Any) -> subprocess.Popen[str]:

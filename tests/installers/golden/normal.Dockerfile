@@ -14,7 +14,7 @@
 # notes
 #   tox.ini: testenv: 'cov: coverage' is for another environment
 #
-# Needed beside this file: lock.txt, build.txt, reinstall, the folder offline (what that calls) and the folder repository (the tree at the base commit).
+# Needed beside this file: lock.txt, build.txt, reinstall, offline.py (what that calls) and the folder repository (the tree at the base commit).
 
 ARG BASE=sha256:1111111111111111111111111111111111111111111111111111111111111111
 FROM ${BASE}
@@ -34,7 +34,7 @@ COPY build.txt /opt/lock/build.txt
 RUN uv venv /opt/build --python 3.11 \
  && uv pip install --python /opt/build/bin/python --no-deps --require-hashes --requirement /opt/lock/build.txt
 COPY reinstall /opt/build/reinstall
-COPY offline /opt/build/offline
+COPY offline.py /opt/build/offline.py
 # After every change of the source tree: /opt/build/reinstall
 RUN /opt/build/reinstall
 
