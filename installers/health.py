@@ -175,6 +175,7 @@ class _Examination:
             project_dir=request.project_dir,
             rebuild_cmd=self._rebuild_cmd(),
             addopts=self._kept,
+            env=request.environment.env,
         )
         shop = self._workshop
         profile = profile_of(shop.settings, shop.settings.measure.test, owner=shop.owner)

@@ -93,6 +93,7 @@ def _run(
         rebuild_cmd=environment.rebuild_cmd if gold is not None else None,  # without a patch the image is up to date
         addopts=environment.addopts,
         collections=0,
+        env=environment.env,
     )
     profile = profile_of(workshop.settings, request.limits, owner=workshop.owner)
     return run_tests(workshop.client, image, asked, profile, workshop.blobs)

@@ -111,6 +111,7 @@ def _run_tests(bench: Bench, case: Case, kind: str, trail: tuple[Fact, ...]) -> 
         project_dir=case.recipe.project_dir,
         rebuild_cmd=environment.rebuild_cmd,
         addopts=environment.addopts,
+        env=environment.env,
     )
     inputs = {
         "image": environment.image,

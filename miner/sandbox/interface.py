@@ -145,7 +145,7 @@ class TestRequest:
         rebuild_cmd: offline re-install after the patches (bash).
         addopts: pytest options that replace the project's own.
         collections: how often the tests are collected, in processes of different seconds, before they run.
-        env: what the conditions of the run add to the environment.
+        env: variables of the run; of those of the image only `PYTHONPATH` is said again: our plug-in uses it too.
     """
 
     __test__ = False
@@ -170,6 +170,7 @@ class ProbeRequest:
         test_files: collected in the same process, so that the project's own conftest files have run.
         test_patch: applied before the edit.
         gold_patch: applied second.
+        env: as of a `TestRequest`.
     """
 
     modules: tuple[str, ...]
@@ -180,3 +181,4 @@ class ProbeRequest:
     project_dir: str = ""
     rebuild_cmd: str | None = None
     addopts: tuple[str, ...] = ()
+    env: Mapping[str, str] | None = None

@@ -86,7 +86,8 @@ def probe(
             run.step("edit", ["bash", "-c", _EDIT, "bash", path, ATTRIBUTE, VALUE])
         if not run.ended and (request.rebuild_cmd is None or run.step("rebuild", ["bash", "-c", request.rebuild_cmd])):
             tests = run.existing(request.test_files)
-            env = {"SWE_MINER_PROBE": ",".join(request.modules), "SWE_MINER_PROBE_ATTR": ATTRIBUTE}
+            asked = {"SWE_MINER_PROBE": ",".join(request.modules), "SWE_MINER_PROBE_ATTR": ATTRIBUTE}
+            env = {**(request.env or {}), **asked}
             run.pytest("events", request.project_dir, request.addopts, tests, ["--collect-only"], env)
         return run.observation()
 
@@ -197,10 +198,11 @@ class _Run:
         if self.ended is not None:
             return
         self._reports.append(name)
+        own = {**(env or {})}
         variables = {
-            **(env or {}),
+            **own,
             "PYTEST_ADDOPTS": "",
-            "PYTHONPATH": f"{_FOLDER}/plugin",
+            "PYTHONPATH": ":".join(filter(None, (f"{_FOLDER}/plugin", own.get("PYTHONPATH", "")))),
             "SWE_MINER_REPORT": f"{_REPORT}/{name}.jsonl",
         }
         command = pytest_command(project_dir, addopts, test_files, options, f"/tmp/cache-{name}")  # noqa: S108 - in a box
