@@ -185,7 +185,7 @@ def ensure_shared(workshop: Workshop, ground: BaseImage, layers: Sequence[Layer]
     below = above(workshop.base, ground)
     every = (*["ground"] * len(below), *notes)
     tag = ""
-    with _LOADING.of(ground.digest):
+    with _LOADING.of(layers[0].diff_id):
         for count in range(1, len(layers) + 1):
             own, known = (*below, *layers[:count]), len(below) + count - 1
             tag = ensure_layers(workshop, SHARED, own, every[: known + 1], held=known)

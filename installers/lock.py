@@ -75,7 +75,7 @@ def exemptions(
 ) -> dict[str, datetime | None]:
     """Return the packages that are taken as of a later day than the cut-off, and that day.
 
-    Those of `exempt` as of `exempt_before`. Those of `exempt_until_python` as of a month after the interpreter came
+    Those of `exempt` as of `exempt_before`, those of `exempt_builds` as of `exempt_builds_before`. Those of `exempt_until_python` as of a month after the interpreter came
     out: where it is younger than the change, only such a version of what runs the tests knows it.
 
     Args:
@@ -85,8 +85,10 @@ def exemptions(
         names: what a recipe exempts: taken without any date.
     """
     until = datetime.fromisoformat(rule.exempt_before).replace(tzinfo=UTC)
+    builds = datetime.fromisoformat(rule.exempt_builds_before).replace(tzinfo=UTC)
     known = datetime(python_released.year, python_released.month, python_released.day, tzinfo=UTC) + _SETTLED
     days = dict.fromkeys(rule.exempt, until) | dict.fromkeys(rule.exempt_until_python, known)
+    days |= {name: max(builds, days.get(name, builds)) for name in rule.exempt_builds}
     found: dict[str, datetime | None] = {canonicalize_name(name): day for name, day in days.items() if cutoff < day}
     return found | {canonicalize_name(name): None for name in names}
 

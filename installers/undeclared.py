@@ -20,6 +20,7 @@ MODULES = {
     "jinja2": "jinja2",  # renders sources
     "numpy": "numpy",  # compiles against its headers
     "packaging": "packaging",  # compares versions
+    "pip": "pip",  # reads requirements files with it: pip as of the date has the functions of the date
     "pkg_resources": "setuptools<81",  # gone with setuptools 82, warned of since 81
     "pkgconfig": "pkgconfig",  # finds libraries
     "pybind11": "pybind11",  # compiles against its headers

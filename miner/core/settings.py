@@ -205,6 +205,7 @@ class Cutoff(_Section):
         exempt: packages that are taken as of `exempt_before`, where that is later than the cut-off.
         exempt_links: the same for what links a project to its tree (PEP 660) and for nothing else.
         exempt_until_python: packages that are taken as of a month after the interpreter came out.
+        exempt_builds: what builds, taken as of `exempt_builds_before`, where that is later than the cut-off.
     """
 
     days_after: float
@@ -214,6 +215,8 @@ class Cutoff(_Section):
     exempt_before: str
     exempt_links: tuple[str, ...] = ()
     exempt_until_python: tuple[str, ...] = ()
+    exempt_builds: tuple[str, ...] = ()
+    exempt_builds_before: str = "2019-02-10"
 
 
 class Budget(_Section):

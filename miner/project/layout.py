@@ -44,6 +44,9 @@ def find_layout(
     for package, place in (pair for item in found for pair in item.package_dirs):
         if posixpath.basename(place) == package.rpartition(".")[2]:
             roots.insert(0, posixpath.dirname(place))
+    for root in roots:  # what lies around it may be a namespace that installations share
+        if name and "." in name and all(name.split(".")) and _exists(name, root, tree):
+            return Layout(top_level=(name,), root=root)
     for root in roots:
         if names := _importable(modules, root, tree):
             return Layout(top_level=names, root=root)

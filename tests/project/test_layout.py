@@ -122,3 +122,8 @@ def test_sources_of_maturin_and_scikit_build():
 def test_packages_below_namespaces_that_are_no_packages_are_found_where_nothing_else_is():
     paths = "src/open/sdk/__init__.pyi src/open/sdk/trace/__init__.py src/open/sdk/trace/more/__init__.py tests/a/b.py"
     assert layout(paths, "open-sdk") == (("open.sdk.trace",), "src")
+
+
+def test_a_dotted_name_is_looked_for_below_the_package_that_other_installations_share():
+    paths = "setup.py jaraco/__init__.py jaraco/functools.py test_functools.py"
+    assert layout(paths, "jaraco.functools", modules=("jaraco",)) == (("jaraco.functools",), "")
