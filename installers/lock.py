@@ -75,8 +75,9 @@ def exemptions(
 ) -> dict[str, datetime | None]:
     """Return the packages that are taken as of a later day than the cut-off, and that day.
 
-    Those of `exempt` as of `exempt_before`, those of `exempt_builds` as of `exempt_builds_before`. Those of `exempt_until_python` as of a month after the interpreter came
-    out: where it is younger than the change, only such a version of what runs the tests knows it.
+    Those of `exempt` as of `exempt_before`, those of `exempt_builds` as of `exempt_builds_before`. Those of
+    `exempt_until_python` as of a month after the interpreter came out: where it is younger than the change, only such
+    a version of what runs the tests knows it.
 
     Args:
         cutoff: for all others.

@@ -214,7 +214,6 @@ class _Installation:
         def run() -> Observation:
             if asked.build_env is None:
                 return _unchanged(shop, asked)
-            self._bring_back(tree)
             return install_in_box(shop, self._ground.task, asked)
 
         inputs = {"request": asked, "limits": shop.limits, "program": program_of(asked.script)}
@@ -246,11 +245,6 @@ class _Installation:
             with tar.open("wb") as out:
                 self._pack(out)
             return Repository(tar, self._request.tags).layer(self._workshop)
-
-    def _bring_back(self, tree: Layer) -> None:
-        """A repository's layer that was evicted is made anew: the same commit gives the same bytes."""
-        if not self._workshop.blobs.has(tree.diff_id.removeprefix("sha256:")):
-            self._packed()
 
 
 def _unchanged(workshop: Workshop, request: InstallRequest) -> Observation:

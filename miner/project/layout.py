@@ -44,9 +44,8 @@ def find_layout(
     for package, place in (pair for item in found for pair in item.package_dirs):
         if posixpath.basename(place) == package.rpartition(".")[2]:
             roots.insert(0, posixpath.dirname(place))
-    for root in roots:  # what lies around it may be a namespace that installations share
-        if name and "." in name and all(name.split(".")) and _exists(name, root, tree):
-            return Layout(top_level=(name,), root=root)
+    if (dotted := _dotted(name, roots, tree)) is not None:
+        return dotted
     for root in roots:
         if names := _importable(modules, root, tree):
             return Layout(top_level=names, root=root)
@@ -63,6 +62,13 @@ def find_layout(
             return Layout(top_level=deep, root=root)
     namespace = any(path.startswith("src/") and path.endswith(".py") for path in tree)
     return Layout(root="src" if namespace else "")
+
+
+def _dotted(name: str | None, roots: Iterable[str], tree: frozenset[str]) -> Layout | None:
+    """Find what is called exactly like a dotted name: what lies around it may be a namespace that others share."""
+    if not name or "." not in name or not _identifier(name):
+        return None
+    return next((Layout(top_level=(name,), root=root) for root in roots if _exists(name, root, tree)), None)
 
 
 def _is_renamed(package: str, place: str) -> bool:

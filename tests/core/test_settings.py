@@ -73,7 +73,8 @@ def test_every_section_is_known_by_its_dotted_name() -> None:
 
 def test_the_shipped_tables_that_steer_results_are_part_of_what_stands_on_a_run() -> None:
     portable = load_settings(environ={}).portable()
-    assert [python["version"] for python in portable["pythons"]] == ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
+    versions = [python["version"] for python in portable["pythons"]]
+    assert versions == ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
     assert "git" in portable["base_packages"]
     assert "gcc" in portable["tool_chain"]
     assert json.loads(json.dumps(portable)) == portable

@@ -166,7 +166,10 @@ _MADE: dict[str, Callable[[Mapping[str, Any], BlobStore], Observation]] = {
 
 
 def test_run(
-    blobs: BlobStore, outcomes: Mapping[str, str], terminal: bytes, collected: Sequence[str] = ()
+    blobs: BlobStore,
+    outcomes: Mapping[str, str],
+    terminal: bytes,
+    collected: Sequence[str] | None = None,  # noqa: PT028 - no test
 ) -> Observation:
     """What the runner gives for a run in which each test ended like this; `collected` of a mere collection."""
     ids = list(collected or outcomes)
