@@ -13,6 +13,7 @@ from installers.build_needs import LEGACY_BACKEND, build_requirements, build_tra
 from installers.elsewhere import from_index
 from installers.interface import Refusal
 from installers.lean import lean_groups
+from installers.missing_content import missing_content, needed_paths, pointers_of
 from installers.python_hints import hints_of
 from installers.pythons import Python, choose_python
 from installers.reporting import NEEDS, floor_for, is_too_old
@@ -65,6 +66,10 @@ def describe(
     if choice.python is None:
         return Refusal(reason=choice.reason or Reason.NO_PYTHON, detail=choice.note)
     found = _Describing(tree, choice.python.version, lean, [choice.note] if choice.note else []).recipe(version)
+    empty = [folder for folder in facts.submodules if not any(path.startswith(f"{folder}/") for path in paths)]
+    lost = missing_content(needed_paths(found, test_files), links=empty, pointers=pointers_of(files))
+    if lost is not None:
+        return lost
     return with_reporter(found) if is_too_old(created_at.date()) else found
 
 

@@ -410,3 +410,27 @@ def test_a_project_of_extension_modules_alone_is_looked_for_by_its_name():
     found = recipe("src/kiwi.cpp tests/test_a.py", **{"setup.py": setup})
     assert found.top_level == ("kiwi_solver",)
     assert found.modes[0] is BuildMode.COMPILED
+
+
+def test_a_module_in_a_submodule_is_refused_as_such_unless_the_tree_holds_it():
+    files = {
+        ".gitmodules": '[submodule "core"]\n\tpath = src/demo\n\turl = ../core.git\n',
+        "pyproject.toml": """
+            [project]
+            name = "demo"
+            [tool.setuptools]
+            packages = ["demo"]
+            package-dir = {"" = "src"}
+            """,
+    }
+    found = recipe("src/demo/__init__.py tests/test_a.py", **files)
+    assert isinstance(found, Recipe)
+    lost = describe(
+        {name: textwrap.dedent(text).encode() for name, text in files.items()},
+        [*files, "src/demo"],
+        PYTHONS,
+        CREATED,
+        ["src/demo/test_inside.py"],
+    )
+    assert isinstance(lost, Refusal)
+    assert (lost.reason, "submodule src/demo" in lost.detail) == (Reason.SUBMODULE_MISSING, True)

@@ -7,6 +7,7 @@ import io
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 
@@ -225,6 +226,20 @@ def added(name: str, lines: list[str]) -> bytes:
         f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n@@ -0,0 +1,{len(lines)} @@\n"
     )
     return (head + "".join(f"+{line}\n" for line in lines)).encode()
+
+
+@pytest.mark.docker
+def test_a_python_path_of_the_environment_stands_beside_our_plug_in(
+    docker_client: docker.DockerClient, image: str, profile: Profile, blobs: BlobStore
+) -> None:
+    patch = added("lib/helper.py", ["one = 1"]) + added("tests/test_lib.py", ["import helper", "def test_a(): pass"])
+    plain = TestRequest(test_files=("tests/test_lib.py",), test_patch=patch, collections=0)
+    request = replace(plain, env={"PYTHONPATH": "/testbed/lib"})
+    without, seen = (
+        outcome_of(run_tests(docker_client, image, one, profile, blobs), blobs) for one in (plain, request)
+    )
+    assert "No module named 'helper'" in without.collect_errors["tests/test_lib.py"]
+    assert [result.status for result in seen.results] == [TestStatus.PASSED]
 
 
 @pytest.mark.docker
