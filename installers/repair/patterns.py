@@ -63,7 +63,7 @@ _NATIVE = (
         Kind.MISSING_HEADER,
         r"fatal error: '?([\w./+-]+\.h(?:pp|xx|h)?)'?(?:: No such file or directory| file not found)",
         (r"^Package '?([\w.+-]+)'?, required by 'virtual:world', not found", r"\1.pc"),
-        (r"^(?:\s*|.*: )No package '([\w.+-]+)' found", r"\1.pc"),
+        (r"^(?:[ \t]*|.*: )No package '([\w.+-]+)' found", r"\1.pc"),
         (r"(?:Dependency|ERROR: Dependency) \"([\w.+-]+)\" not found, tried pkgconfig", r"\1.pc"),
         (r"Please make sure the libxml2 and libxslt development packages are installed", "libxml/xmlversion.h"),
         (r"The headers or library files could not be found for zlib", "zlib.h"),
@@ -74,7 +74,7 @@ _NATIVE = (
         Kind.MISSING_LIBRARY,
         (r"ld: cannot find (-l[\w.+-]+)", r"\1"),
         (r"/ld: cannot find (lib[\w.+-]+\.(?:so|a))", r"\1"),
-        r"(lib[\w+-]+(?:\.\d+)*\.so(?:\.\d+)*): cannot open shared object file",
+        r"(lib[\w+-]{1,99}(?:\.\d+)*\.so(?:\.\d+)*): cannot open shared object file",
         r"cannot load library '?(lib[\w.+-]+\.so(?:\.\d+)*)'?",
         r"[Cc]ould not find (?:lib )?(?:or load )?(lib[\w+-]+\.so(?:\.\d+)*)",
     ),
@@ -159,7 +159,7 @@ _BUILD = (
     *_of(Kind.USE_2TO3, (r"use_2to3 is invalid", "")),
     *_of(
         Kind.CYTHON_LANGUAGE,
-        (r"^\s*Error compiling Cython file:|Cython\.Compiler\.Errors\.\w+", ""),
+        (r"^[ \t]*Error compiling Cython file:|Cython\.Compiler\.Errors\.\w+", ""),
     ),
     *_of(
         Kind.OLD_WHEEL,

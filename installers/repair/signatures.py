@@ -29,6 +29,8 @@ _PART = 256 * 1024
 _FILE_WEIGHT = 5
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 _MARGIN = re.compile(r"^ {9}", re.MULTILINE)
+_LONG_LINE = re.compile(r"([^\n]{4000})[^\n]+")
+"""No message needs as much, and what an expression costs grows with the square of a line."""
 _PLACES = re.compile(
     r"\b\w+://\S+|(?:[A-Za-z]:)?(?:[\w.~+-]*/){2,}([\w.+-]*)|\b0x[0-9a-fA-F]+|\b\d+(?:\.\d+)?m?s\b|\b\d{4,}\b"
 )
@@ -106,10 +108,10 @@ def signatures_of_run(outcome: RunOutcome, log: str) -> tuple[Signature, ...]:
 
 
 def _plain(text: str) -> str:
-    """Return a log without what colours it, without uv's margin, and without the middle of a long one."""
+    """Return a log without colours, uv's margin, the ends of very long lines, and the middle of a long log."""
     if len(text) > 2 * _PART:
         text = f"{text[:_PART]}\n{text[-_PART:]}"
-    return _MARGIN.sub("", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    return _LONG_LINE.sub(r"\1", _MARGIN.sub("", _ANSI.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
 
 
 def _of_text(text: str) -> list[_Found]:

@@ -25,7 +25,7 @@ from miner.sandbox.runner import conditions, run_tests
 from validators.case import AFTER, BEFORE, EXTRACT, LOOK_UP, tree_of
 from validators.interface import Case
 
-RUNNER = Producer(name="sandbox.run_tests", epoch=1)
+RUNNER = Producer(name="sandbox.run_tests", epoch=2)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ VALUE = "seen"
 _FOLDER = "/opt/swe-miner"
 _PLUGIN = Path(__file__).with_name("plugin") / "swe_miner_reporter.py"
 _TESTBED = "/testbed"
+_OF_COMPILER = ("ignore::SyntaxWarning", "ignore:invalid escape sequence")
 _REPORT = "/report"
 _SEED, _SEEDS = "PYTHONHASHSEED", 2**32
 _MAX_REPORT = 256 * 1024 * 1024
@@ -134,10 +135,13 @@ def suite_command(addopts: Sequence[str], options: Sequence[str] = ()) -> list[s
     """Return the pytest call without names of files; pure. The same for our runs and for those who use a task.
 
     Node ids are relative to `/testbed` (`--rootdir`), while the project's own configuration is found as usual. Its
-    `addopts` are replaced by those that are kept. A file that cannot be collected keeps no other from running.
+    `addopts` are replaced by those that are kept. A file that cannot be collected keeps no other from running. What the
+    compiler warns about is no error of a test: an ordinary installation compiles its packages before any test runs, ours
+    hold no byte code.
     """
     return [
         *("python", "-m", "pytest", f"--rootdir={_TESTBED}", "--continue-on-collection-errors"),
+        *(part for warning in _OF_COMPILER for part in ("-W", warning)),
         *("-o", f"addopts={shlex.join(addopts)}"),
         *options,
     ]
