@@ -13,6 +13,8 @@ from installers.health import run_of_health
 from installers.interface import Refusal, Tree
 from installers.ladder import attempts_of, chosen, refusal_of, steps_of
 from installers.pythons import Python
+from installers.repair.rules import final_reason
+from installers.repair.signatures import signatures_of_run
 from installers.suite import KIND as SUITE
 from installers.suite import run_of_suite, suite_of
 from installers.target import with_target
@@ -126,7 +128,8 @@ class Reader:
             return {}
         found, run = suite_of(steps[SUITE], self.blobs), run_of_suite(steps[SUITE], self.blobs)
         broken = broken_collections(run if found.total else None, run_of_health(steps[HEALTH], self.blobs))
-        return {"suite": found, "broken": broken, "suite_evidence": _where(steps[SUITE])}
+        needs = final_reason(signatures_of_run(run, "")) if found.failed or found.uncollected else None
+        return {"suite": found, "broken": broken, "needs": needs, "suite_evidence": _where(steps[SUITE])}
 
     def _negative(self, fact: Fact) -> Negative:
         log = fact.logs.get("log") or fact.logs.get("events")

@@ -51,6 +51,7 @@ class Case(Record):
         attempt: the one whose environment is taken.
         suite: what the candidate's own tests say about that environment at the base commit.
         broken: test files that cannot be collected in it, which the patches do not explain.
+        needs: what most of the failing ones ask for and no environment of ours has (a service, a device).
         suite_evidence: where the report and the log of that run are.
         links: what was made of everything that says which issues it closes.
         before_evidence: where the report and the log of the run before the gold patch are.
@@ -70,6 +71,7 @@ class Case(Record):
     environment: Environment | None = None
     suite: Suite | None = None
     broken: tuple[Broken, ...] = ()
+    needs: Reason | None = None
     suite_evidence: tuple[Evidence, ...] = ()
     before: RunOutcome | None = None
     after: RunOutcome | None = None

@@ -40,7 +40,8 @@ def suite_share(case: Case, policy: Policy) -> Judgement:
     if share >= policy.min_suite_share:
         return Judgement("pass", value=share, detail=said)
     detail = f"{said}, the policy asks for {policy.min_suite_share:.0%}{_why(suite)}"
-    return Judgement("fail", Reason.TOO_FEW_PASS_AT_BASE, share, detail, quotes(case.suite_evidence, suite.quotes))
+    code = case.needs or Reason.TOO_FEW_PASS_AT_BASE
+    return Judgement("fail", code, share, detail, quotes(case.suite_evidence, suite.quotes))
 
 
 def _why(suite: Suite) -> str:

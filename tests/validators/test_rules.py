@@ -31,7 +31,7 @@ POLICY = load_settings(environ={}).policy.model_copy(
 OF_RELEASE_PAIRS = (
     *("source-found", "archive-readable", "test-files-present", "test-files-changed", "gold-present", "gold-files"),
     *("patch-size", "statement-present", "statement-length", "setup-readable", "python-available", "sources-complete"),
-    *("needs-met", "packages-known", "lock-resolved", "environment-built", "project-installed"),
+    *("packages-known", "lock-resolved", "environment-built", "project-installed"),
     *("rebuild-offline", "project-imports", "pytest-usable", "tests-collect", "edit-seen", "collection", "suite-share"),
     *("patches-apply", "rebuild-done", "runs-ended", "reports-intact", "something-ran", "ids-stable", "fail-to-pass"),
     *("fail-to-fail", "no-pass-to-fail", "none-vanished"),

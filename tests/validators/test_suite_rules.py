@@ -94,3 +94,11 @@ def test_environment_whose_tests_cannot_be_imported_at_all_is_rejected_by_its_he
         Reason.COLLECTION_BROKEN,
         "pytest collects no test",
     )
+
+
+def test_tests_that_fail_for_a_service_are_told_by_that_and_pass_where_the_policy_is_lenient() -> None:
+    suite = Suite(passed=1, failed=FAILED)
+    found = said("suite-share", suite=suite, needs=Reason.NEEDS_SERVICE)
+    assert (found.outcome, found.code) == ("fail", Reason.NEEDS_SERVICE)
+    lenient = POLICY.model_copy(update={"min_suite_share": 0.0})
+    assert said("suite-share", lenient, suite=suite, needs=Reason.NEEDS_SERVICE).outcome == "pass"
