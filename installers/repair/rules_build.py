@@ -16,6 +16,7 @@ from installers.repair.edits import (
     build_bounded,
     build_required,
     exempted,
+    name_of,
     overridden,
     with_build_env,
 )
@@ -80,11 +81,14 @@ def _rule_of(row: Bound) -> Rule:
 
 
 def build_requirement(recipe: Recipe, subject: str, context: Context) -> Recipe | None:
-    """Ask for what the project's build imports without having asked for it."""
+    """Ask for what the project's build imports without having asked for it; what it asked for was too old for that."""
     name, _, module = subject.partition(": ")
     if name or not module:
         return None
     module = module.partition(":")[0]
+    top = canonicalize_name(module.partition(".")[0])
+    if top in {name_of(one) for one in recipe.build_requirements}:
+        return exempted(recipe, top)
     found = _BUILD_TOOLS.get(module.lower()) or context.provider(module)
     return None if found is None else build_required(recipe, found)
 

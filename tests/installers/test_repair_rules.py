@@ -442,3 +442,13 @@ def test_no_subject_breaks_a_rule_and_no_edit_is_none(kind: Kind, subject: str) 
     for rule, recipe in answers(RECIPE, signature, CONTEXT):
         assert recipe != RECIPE
         assert rule.edit(recipe, signature, CONTEXT) != recipe
+
+
+def test_a_back_end_that_is_older_than_its_own_module_is_taken_without_the_date() -> None:
+    recipe = RECIPE.model_copy(update={"build_requirements": ("flit",)})
+    signature = Signature(kind=Kind.BUILD_NEEDS_MODULE, subject=": flit.buildapi")
+    found = {
+        rule.name: changed
+        for rule, changed in answers(recipe, signature, Context(cutoff=datetime(2018, 6, 1, tzinfo=UTC)))
+    }
+    assert found["build-requirement"].exempt == ("flit",)
