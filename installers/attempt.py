@@ -32,7 +32,7 @@ from miner.core.text import patch_bytes
 
 PRODUCER = Producer(name="installers.attempt", epoch=1)
 ATTEMPT = "install.attempt"
-ORDER = ("install.ground", "install.lock", "install.wheel", "install.env", "install.project", HEALTH)
+ORDER = ("install.ground", "install.lock", "install.env", "install.project", HEALTH)
 """The steps of an attempt that can refuse it, in the order in which they are come to."""
 
 _NUMBERS = ("share", "passed", "total", "skipped", "good", "broken", "seconds")
@@ -102,7 +102,7 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, nu
         memory=proposal.memory,
         cutoff=tried.cutoff,
         mode=tried.mode,
-        steps=tuple(dict.fromkeys(fact_id(fact.key) for fact in tried.facts)),
+        steps=_in_order(tried.facts),
         seconds=round(sum(fact.measures.get("wall_s", 0.0) for fact in tried.facts), 3),
         **tried.result(),
     )
@@ -252,6 +252,12 @@ def _settled(mode: BuildMode) -> tuple[Reason, ...]:
     return _SETTLED if mode is BuildMode.COMPILED else (*_SETTLED, Reason.COLLECTION_BROKEN)
 
 
+def _in_order(facts: Iterable[Fact]) -> tuple[str, ...]:
+    """Return the ids of facts, each where it was used last."""
+    ids = [fact_id(fact.key) for fact in facts]
+    return tuple(reversed(dict.fromkeys(reversed(ids))))
+
+
 def furthest(facts: Iterable[Fact]) -> Fact:
     """Return the negative fact of the step that came furthest, the last of equals.
 
@@ -259,6 +265,7 @@ def furthest(facts: Iterable[Fact]) -> Fact:
         ValueError: none is negative.
     """
     refused = [fact for fact in facts if fact.key.kind in ORDER and not fact.ok]
+    refused = [fact for fact in refused if not fact.payload.get("asked")] or refused  # a question that was answered
     if not refused:
         raise ValueError("no step has refused")
     return max(reversed(refused), key=lambda fact: ORDER.index(fact.key.kind))

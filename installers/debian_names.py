@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+\Z")
+_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+.]\Z")  # to apt, a dash at the end means "remove it"
 
 RENAMED: dict[str, tuple[str, str]] = {
     # name: (name in bookworm, why)

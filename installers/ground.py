@@ -14,8 +14,9 @@ from installers.interpreters import interpreter, interpreter_layer, note_of
 from installers.pythons import Python, load_pythons
 from installers.system_packages import package_layer, package_note, packages_of, system_packages
 from installers.workshop import Workshop
-from miner.core.errors import ConfigError
+from miner.core.errors import ConfigError, InfrastructureFault
 from miner.core.memo import Memo
+from miner.core.reasons import Reason
 from miner.core.records import Fact, Recipe
 from miner.core.settings import tool_chain_packages
 from miner.sandbox.base_image import BaseImage
@@ -49,6 +50,10 @@ def ground(workshop: Workshop, memo: Memo, recipe: Recipe) -> Ground:
     python = _python(recipe.python)
     found = interpreter(workshop, memo, python)
     tools = system_packages(workshop, memo, tool_chain_packages())
+    if not tools.ok:  # it is ours: no recipe asks for it
+        raise InfrastructureFault(
+            f"the tool chain cannot be installed: {tools.payload['detail']}", reason=Reason.SYSTEM_ARCHIVE_UNREACHABLE
+        )
     facts = [found, tools]
     if names := settled_names(recipe.system_packages):
         facts.append(system_packages(workshop, memo, names))

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from installers.layer import chunks_of
 from installers.workshop import Workshop
 from miner.core.errors import InfrastructureFault
@@ -28,14 +30,21 @@ def kept(workshop: Workshop, inputs: Mapping[str, Any], make: Callable[[], Obser
         make: observes; a negative observation is not kept.
     """
     record = workshop.base_cache / f"{hash_of(inputs)}.ground"
-    if record.exists():
-        seen = Observation.model_validate_json(record.read_bytes())
-        if _brought_back(workshop, seen):
-            return seen
+    known = _recorded(record)
+    if known is not None and _brought_back(workshop, known):
+        return known
     seen = make()
     if seen.outcome == "ok":
         _keep(workshop, seen, record)
     return seen
+
+
+def _recorded(record: Path) -> Observation | None:
+    """Return what was kept, None where nothing was, or where a machine that went down has left a cut file."""
+    try:
+        return Observation.model_validate_json(record.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
 
 
 def _layer(seen: Observation) -> Layer | None:

@@ -68,7 +68,9 @@ def interpreter(workshop: Workshop, memo: Memo, python: Python) -> Fact:
         "trim": TRIM,
         "patchelf": patchelf_version(),
     }
-    made = partial(kept, workshop, {"kind": KIND, **inputs}, partial(_observe, workshop, python))
+    made = partial(
+        kept, workshop, {"kind": KIND, "epoch": PRODUCER.epoch, **inputs}, partial(_observe, workshop, python)
+    )
     return memo.measure(PRODUCER, KIND, f"python-{python.version}", inputs, made)
 
 

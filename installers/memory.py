@@ -30,6 +30,11 @@ def fingerprint(recipe: Recipe) -> str:
     return hash_of({name: getattr(recipe, name) for name in fields})[:32]
 
 
+def identity(recipe: Recipe) -> str:
+    """Return what tells a recipe from another one: all that an environment and its tests depend on."""
+    return hash_of([fingerprint(recipe), recipe.modes, recipe.addopts, recipe.build_env, recipe.build_requirements])
+
+
 def delta(before: Recipe, after: Recipe) -> Delta:
     """Return how a recipe differs from another in what an environment is made from."""
     added: dict[str, tuple[str, ...]] = {}
@@ -83,9 +88,12 @@ def lesson_of(fact: Fact) -> Lesson | None:
 
 
 def memory_of(lessons: Iterable[Lesson]) -> Memory:
-    """Return the memory that lessons make: of each repository the latest few, the same in whatever order they come."""
+    """Return the memory that lessons make: of each repository the latest few, of one date those that did best.
+
+    It is the same in whatever order they come.
+    """
     by_repository: dict[str, list[Lesson]] = {}
-    for lesson in sorted(lessons, key=lambda one: (one.cutoff, one.fact), reverse=True):
+    for lesson in sorted(lessons, key=lambda one: (one.cutoff, one.share or 0.0, one.fact), reverse=True):
         known = by_repository.setdefault(lesson.repository, [])
         if len(known) < _KEPT and all(
             (one.fingerprint, one.delta) != (lesson.fingerprint, lesson.delta) for one in known

@@ -76,7 +76,9 @@ def system_packages(workshop: Workshop, memo: Memo, names: Iterable[str]) -> Fac
     chosen = tuple(sorted({name for name in names if name not in held}))
     inputs = {"packages": chosen, "base": workshop.base.digest, "trim": TRIM}
     subject = f"debian-{hash_of(inputs)[:16]}"
-    made = partial(kept, workshop, {"kind": KIND, **inputs}, partial(_observe, workshop, chosen))
+    made = partial(
+        kept, workshop, {"kind": KIND, "epoch": PRODUCER.epoch, **inputs}, partial(_observe, workshop, chosen)
+    )
     return memo.measure(PRODUCER, KIND, subject, inputs, made)
 
 

@@ -86,7 +86,7 @@ _FORMS = ("{0}", "python-{0}", "py{0}", "{0}-python", "{0}py", "pytest-{0}")
 
 def candidates(module: str) -> tuple[str, ...]:
     """Return names of distributions that a module may come from, the most likely first."""
-    return tuple(dict.fromkeys(canonicalize_name(name) for name in _names(module)))
+    return tuple(dict.fromkeys(canonicalize_name(name) for name in _names(module) if name))
 
 
 def is_known(distribution: str, module: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 
 import requests
 
@@ -149,7 +150,7 @@ class Wheel:
             return ""
         try:
             return self._zip.read(info).decode("utf-8", "replace")
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zlib.error) as error:
             raise Unreadable(f"{path}: {error}") from error
 
 

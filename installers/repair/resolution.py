@@ -16,7 +16,7 @@ _SPACE = re.compile(r"\s+")
 # All repetitions are bounded, and a name begins where a word does: a build may print anything, of any length.
 _NAME = r"(?<![A-Za-z0-9._,=<>!~-])([A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?)"
 _EXTRAS = r"(?:\[[\w,.-]{0,200}\])?"
-_SPEC = r"((?:[<>=!~]=?=?(?:\d{1,9}!)?[\w.*+]{1,99}(?:, ?(?=[<>=!~]))?){0,32})"
+_SPEC = r"((?:[<>=!~]={0,2}(?:\d{1,9}!)?[\w.*+]{1,99}(?:, ?(?=[<>=!~]))?){0,32})"
 _WHAT = _NAME + _EXTRAS + _SPEC
 
 _SAID = re.compile(r"No solution found|No matching distribution|Could not find a version|not found in the")

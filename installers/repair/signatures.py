@@ -25,6 +25,7 @@ BUILD_STEPS = frozenset({"lock", "build-lock", "environment", "project", "rebuil
 """Steps in which distributions are resolved and built; in all others tests run."""
 
 _LONGEST = 120
+_MOST_READ = 2000
 _PART = 256 * 1024
 _FILE_WEIGHT = 5
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -183,5 +184,5 @@ def _ranked(counted: Counter[_Found]) -> tuple[Signature, ...]:
 
 def _steady(subject: str) -> str:
     """Take out places, addresses, times and large numbers, and the end of what is too long."""
-    said = " ".join(_PLACES.sub(lambda match: match[1] or "", subject).split())
+    said = " ".join(_PLACES.sub(lambda match: match[1] or "", subject[:_MOST_READ]).split())
     return said[:_LONGEST].strip()

@@ -15,6 +15,7 @@ _ERROR = re.compile(
     re.MULTILINE,
 )
 _FUTURE = re.compile(r"SyntaxError: future feature (\w+) is not defined")
+_LONGEST = 1000  # of a line: nobody writes more of one
 _FEATURES = {"annotations": "3.7", "generator_stop": "3.5"}
 
 _OLDER = ((re.compile(r"\basync\s*(?:=|\()|\.async\b|\bimport async\b|[(,]\s*async\s*[,)=]"), "3.6"),)
@@ -40,7 +41,7 @@ def syntax_errors(text: str) -> list[tuple[Kind, str]]:
     """Return what the syntax errors of a text say; one whose line says nothing is left out."""
     found = [(Kind.NEWER_SYNTAX, _FEATURES[name]) for name in _FUTURE.findall(text) if name in _FEATURES]
     for error in _ERROR.finditer(text):
-        kind = _kind_of(error["line"].removeprefix("E"), error["what"])
+        kind = _kind_of(error["line"].removeprefix("E")[:_LONGEST], error["what"])
         if kind is not None:
             found.append(kind)
     return list(dict.fromkeys(found))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from installers.interface import Attempt, Edit, Help, Lesson, Proposal, Question, Signature
-from installers.memory import apply, fingerprint
+from installers.memory import apply, fingerprint, identity
 from miner.core.hashing import hash_of
 
 _NAME = "memory"
@@ -14,9 +14,9 @@ _NAME = "memory"
 
 def memory(question: Question, help_: Help) -> Proposal | None:
     """Return the next remembered recipe that was not tried yet."""
-    tried = {fingerprint(attempt.recipe) for attempt in question.past}
+    tried = {identity(attempt.recipe) for attempt in question.past}
     for proposal in (*_of_repository(question, help_), *_of_signatures(question, help_)):
-        if fingerprint(proposal.recipe) not in tried:
+        if identity(proposal.recipe) not in tried:
             return proposal
     return None
 
@@ -26,7 +26,13 @@ def _of_repository(question: Question, help_: Help) -> Iterator[Proposal]:
     declared = fingerprint(question.declared)
     own = [lesson for lesson in help_.memory.lessons if lesson.repository == question.repository]
     for lesson in sorted(
-        own, key=lambda one: (one.fingerprint != declared, abs(one.cutoff - question.created_at), one.fact)
+        own,
+        key=lambda one: (
+            one.fingerprint != declared,
+            abs(one.cutoff - question.created_at),
+            -(one.share or 0.0),
+            one.fact,
+        ),
     ):
         why = f"worked for this repository as of {lesson.cutoff:%Y-%m-%d}"
         yield _proposal(question, lesson, Edit(rule=_NAME, why=why))

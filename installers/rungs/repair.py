@@ -11,17 +11,16 @@ from dataclasses import dataclass
 
 from installers.cutoff import cutoffs
 from installers.interface import Attempt, Edit, Help, Proposal, Question, Signature
-from installers.memory import fingerprint
+from installers.memory import identity
 from installers.pythons import admits
 from installers.repair.context import Context
 from installers.repair.modules import Index
 from installers.repair.packages import package_lookup
 from installers.repair.rule import Rule
 from installers.repair.rules import RULES, answers
-from miner.core.hashing import hash_of
 from miner.core.reasons import Reason
 from miner.core.records import Recipe
-from miner.project.facts import project_folder, read_project
+from miner.project.facts import read_project
 
 _MOST_EDITS = 6
 """Edits of one proposal: more at once hide which of them helps."""
@@ -100,7 +99,7 @@ class _Search:
         self._past = question.past
         self._best = best
         self._context = context
-        self._known = {_identity(attempt.recipe) for attempt in question.past}
+        self._known = {identity(attempt.recipe) for attempt in question.past}
         self._alone, self._together = _tried(question.past, best)
 
     def next(self) -> Proposal | None:
@@ -140,7 +139,7 @@ class _Search:
             if changed is not None and not _contradicts(self._best.recipe, recipe, changed):
                 recipe = changed
                 edits.append(step.edit)
-        if not edits or _identity(recipe) in self._known:
+        if not edits or identity(recipe) in self._known:
             return None
         return Proposal(recipe=recipe, edits=(*self._best.edits, *edits))
 
@@ -165,14 +164,9 @@ def _tried(past: Sequence[Attempt], best: Attempt) -> tuple[set[Pair], set[Pair]
     return alone, together - alone
 
 
-def _identity(recipe: Recipe) -> str:
-    """Return what tells a recipe from another one: all that an environment and its tests depend on."""
-    return hash_of([fingerprint(recipe), recipe.modes, recipe.addopts, recipe.build_env, recipe.build_requirements])
-
-
 def _context(question: Question, help_: Help, best: Attempt) -> Context:
     tree, recipe = question.tree, best.recipe
-    facts = read_project(tree.files, tree.paths, project_folder(tree.paths))
+    facts = read_project(tree.files, tree.paths, recipe.project_dir)
     dates = cutoffs(question.created_at, help_.workshop.settings.measure.cutoff)
     index = Index(help_.workshop, help_.memo, best.cutoff, recipe.python)
     return Context(

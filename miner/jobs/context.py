@@ -173,14 +173,20 @@ class Context:
 
     @property
     def memory(self) -> Memory:
-        """What earlier runs learned, frozen: nothing that this run learns is in it."""
+        """What earlier runs learned, frozen: nothing of this run, nor of runs that it goes on with, is in it."""
         with self._locks.of("memory"):
             if self._memory is None:
-                own = frozenset(self.new_facts)
                 attempts = (fact for fact in self.ledger.standing(ATTEMPT) if fact.key.epoch == PRODUCER.epoch)
-                lessons = (lesson_of(fact) for fact in attempts if fact_id(fact.key) not in own)
-                self._memory = memory_of(lesson for lesson in lessons if lesson is not None)
+                lessons = [lesson for fact in attempts if (lesson := lesson_of(fact)) is not None]
+                measured, ended = self.ledger.runs_of(lesson.fact for lesson in lessons), self._ended_runs()
+                self._memory = memory_of(lesson for lesson in lessons if measured[lesson.fact] in ended)
             return self._memory
+
+    def _ended_runs(self) -> frozenset[str]:
+        """Return the ids of the runs up to the last one that came to its end: what follows is one run in parts."""
+        runs = self.ledger.runs()
+        last = max((index for index, run in enumerate(runs) if run.status == "done"), default=-1)
+        return frozenset(run.run_id for run in runs[: last + 1])
 
     def clean_up(self) -> None:
         """Remove what earlier runs have left on this machine and in the engine; call it while holding the ledger."""

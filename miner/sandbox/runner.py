@@ -136,8 +136,8 @@ def suite_command(addopts: Sequence[str], options: Sequence[str] = ()) -> list[s
 
     Node ids are relative to `/testbed` (`--rootdir`), while the project's own configuration is found as usual. Its
     `addopts` are replaced by those that are kept. A file that cannot be collected keeps no other from running. What the
-    compiler warns about is no error of a test: an ordinary installation compiles its packages before any test runs, ours
-    hold no byte code.
+    compiler warns about is no error of a test: an ordinary installation has compiled its packages before any test runs,
+    ours hold no byte code.
     """
     return [
         *("python", "-m", "pytest", f"--rootdir={_TESTBED}", "--continue-on-collection-errors"),

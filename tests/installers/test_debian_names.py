@@ -52,7 +52,9 @@ def test_every_new_name_is_a_name_and_is_final() -> None:
         assert needless(name) is None or needless(new) is not None
 
 
-@pytest.mark.parametrize("text", ["a", "-x", "./file.deb", "?essential", "a b", "x,y", "a/b", "a\n", "Ab", "libx*", ""])
+@pytest.mark.parametrize(
+    "text", ["a", "-x", "./file.deb", "?essential", "a b", "x,y", "a/b", "a\n", "Ab", "libx*", "libc6-", ""]
+)
 def test_what_apt_could_take_for_something_else_is_no_name(text: str) -> None:
     assert not is_package_name(text)
 

@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ from installers.pythons import Python
 from installers.workshop import Room, Workshop
 from miner.core.errors import ConfigError, InfrastructureFault
 from miner.core.reasons import Reason
-from miner.core.records import Layer
+from miner.core.records import Fact, FactKey, Layer
 from miner.core.settings import configs_dir
 from miner.sandbox.image_archive import TarEntry
 
@@ -214,3 +214,16 @@ class TestGround:
 def test_python_that_is_not_listed_is_an_error_of_the_configuration(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"Python 3\.99"):
         ground_module.ground(None, Known().memo(), recipe_of(python="3.99"))  # type: ignore[arg-type]
+
+
+def test_tool_chain_that_cannot_be_installed_is_no_property_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = Fact(
+        key=FactKey(kind="install.ground", subject="debian-x", input_hash="x", producer="p", epoch=1),
+        observed_at=datetime(2024, 1, 1, tzinfo=UTC),
+        outcome=Reason.SYSTEM_PACKAGE_UNKNOWN.value,
+        payload={"packages": ["gcc"], "unknown": ["gcc"], "detail": "Debian bookworm has no gcc"},
+    )
+    monkeypatch.setattr(ground_module, "interpreter", lambda *_: refused)
+    monkeypatch.setattr(ground_module, "system_packages", lambda *_: refused)
+    with pytest.raises(InfrastructureFault, match="has no gcc"):
+        ground_module.ground(None, Known().memo(), recipe_of())  # type: ignore[arg-type]

@@ -74,3 +74,14 @@ def test_a_layer_whose_file_is_lost_is_made_again(machine: Machine, damage) -> N
     assert machine.made == 2
     assert machine.ask("three") == seen
     assert machine.made == 2
+
+
+@pytest.mark.parametrize("left", [b"", b'{"payload": {"la'], ids=["empty", "cut"])
+def test_a_record_that_a_machine_left_when_it_went_down_is_written_again(machine: Machine, left: bytes) -> None:
+    seen = machine.ask("one")
+    (record,) = (machine.folder / "base").glob("*.ground")
+    record.write_bytes(left)
+    assert machine.ask("two") == seen
+    assert machine.made == 2
+    assert machine.ask("three") == seen
+    assert machine.made == 2

@@ -142,3 +142,40 @@ def test_an_answer_that_worked_elsewhere_is_taken_for_the_same_failure_only_the_
     assert "in 2 attempts elsewhere" in proposal.edits[0].why
     other = failed.model_copy(update={"signatures": (Signature(kind="missing-module", subject="toml"),)})
     assert asked((seldom, *often), (other,)) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"addopts": ("-p", "pytester")},
+        {"modes": (BuildMode.NORMAL,)},
+        {"build_env": {"PBR_VERSION": "1.0"}},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_lesson_that_changes_no_dependency_is_proposed_too(changed: dict[str, object]) -> None:
+    declared = recipe_of()
+    worked = declared.model_copy(update=changed)
+    known = lesson(change=delta(declared, worked))
+    first = asked((known,), (attempt(recipe=declared),), declared)
+    assert first is not None
+    assert first.recipe == worked
+    assert asked((known,), (attempt(recipe=declared), attempt(recipe=worked)), declared) is None
+
+
+def test_of_the_lessons_of_one_date_those_that_did_best_are_kept_and_come_first() -> None:
+    shares = (0.1, 0.9, 0.3, 0.5, 0.2, 0.7)
+    many = [
+        Lesson(
+            repository="octo/demo",
+            fingerprint="f",
+            cutoff=DAY,
+            delta=Delta(added={"constraints": (f"a<{place}",)}),
+            share=share,
+            fact=f"{place}",
+        )
+        for place, share in enumerate(shares)
+    ]
+    kept = memory_of(many)
+    assert [one.share for one in kept.lessons] == [0.9, 0.7, 0.5, 0.3]
+    assert asked(tuple(reversed(kept.lessons))).recipe.constraints == ("a<1",)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urljoin
 
 import pytest
 from hypothesis import given, settings
@@ -16,9 +17,11 @@ from repair_index import RepairIndex, settings_of, workshop_of
 from installers.repair.aliases import candidates
 from installers.repair.modules import Index, defines, provides
 from installers.repair.platforms import fits
+from installers.repair.remote_zip import Unreadable, Wheel
 from miner.core.errors import InfrastructureFault
 from miner.core.memo import Memo
 from miner.core.records import Fact
+from miner.core.settings import load_settings
 
 CODE = {"yaml/__init__.py": "", "pyyaml-1.0.dist-info/RECORD": ""}
 
@@ -244,3 +247,19 @@ def test_candidates_begin_with_the_most_likely(module: str, first: str) -> None:
 @pytest.mark.parametrize("module", ["", ".", "..", "_", "a..b", "é"])
 def test_odd_modules_have_few_candidates(module: str) -> None:
     assert len(candidates(module)) < 12
+
+
+@pytest.mark.parametrize("module", ["...", "_", "."])
+def test_what_is_no_name_is_looked_for_nowhere(module: str) -> None:
+    assert "" not in candidates(module)
+
+
+def test_a_wheel_whose_content_is_damaged_cannot_be_read(index: RepairIndex) -> None:
+    source = random.Random(0).randbytes(4000).hex()
+    index.wheel("demo", "1.0", {"demo.py": source})
+    ((path, data),) = index.files.items()
+    index.files[path] = data[:60] + b"\xff" * 200 + data[260:]
+    url = urljoin(f"{index.url}demo/", index.projects["demo"][0]["url"])
+    wheel = Wheel(load_settings(overrides=[f"index.url={index.url}", "index.tries=1"]).index, url, len(data))
+    with pytest.raises(Unreadable):
+        wheel.text("demo.py")

@@ -220,3 +220,15 @@ def test_nothing_is_asked_of_the_network_for_what_needs_no_answer(help_: Help) -
 
     silent = replace(help_, memo=Memo(lambda _key: [], run))
     assert repair(asked(attempt("ok", MOCKER, share=0.1)), silent) is not None
+
+
+def test_the_pythons_are_those_that_the_attempted_project_admits_not_another_one_of_its_repository(help_: Help) -> None:
+    newer = Signature(kind="newer-syntax", subject="3.11")
+    files = {
+        "pyproject.toml": b'[project]\nname = "root"\nversion = "1"\nrequires-python = "<3.10"\n',
+        "libs/demo/pyproject.toml": b'[project]\nname = "demo"\nversion = "1"\nrequires-python = ">=3.8"\n',
+    }
+    member = RECIPE.model_copy(update={"project_dir": "libs/demo"})
+    proposal = repair(asked(attempt("collection-broken", newer, recipe=member), files=files), help_)
+    assert proposal is not None
+    assert proposal.recipe.python == "3.11"

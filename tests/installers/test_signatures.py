@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -333,3 +335,23 @@ def test_a_huge_log_is_read_at_its_ends_in_little_time() -> None:
         + "a/" * 100_000
     )
     assert first("suite", text) == "missing-module: yaml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"No solution found {'a' * 200_000}",
+        f"No solution found a{'!' * 200_000} ",
+        f"No solution found a{'>=1,' * 50_000}",
+        "\n" * 200_000,
+        f"E   UserWarning: {'a' * 200_000}",
+        f'File "x", line 1\ndef f{"(" * 200_000}\nSyntaxError: bad',
+        "lib" * 60_000,
+    ],
+    ids=["name", "epochs", "bounds", "blank lines", "warning", "line of source", "library"],
+)
+def test_hostile_output_takes_no_time(text: str) -> None:
+    started = time.monotonic()
+    signatures_of_log("lock", text)
+    signatures_of_log("suite", text)
+    assert time.monotonic() - started < 5
