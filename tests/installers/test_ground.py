@@ -26,6 +26,7 @@ from miner.core.errors import ConfigError, InfrastructureFault
 from miner.core.reasons import Reason
 from miner.core.records import Fact, FactKey, Layer
 from miner.core.settings import configs_dir
+from miner.sandbox.base_image import layer_path
 from miner.sandbox.image_archive import TarEntry
 
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -110,9 +111,9 @@ class TestImage:
 @pytest.mark.docker
 class TestInterpreter:
     def test_of_a_local_folder_works_in_a_box_and_is_the_same_each_time(self, bench: Workshop, copied: Path) -> None:
-        ours = replace(bench, settings=_with_pythons(bench, copied))
+        ours, other = (_with_pythons(bench, copied, copied.parent / name) for name in ("one", "other"))
         try:
-            facts = [interpreter(ours, Known().memo(), COPIED) for _ in range(2)]
+            facts = [interpreter(shop, Known().memo(), COPIED) for shop in (ours, other)]
         except InfrastructureFault as fault:
             pytest.skip(f"this machine's own Python does not run on the base image: {fault}")
         assert facts[0].payload == facts[1].payload
@@ -134,7 +135,7 @@ class TestInterpreter:
 
     def test_that_is_nowhere_is_a_fault_and_no_fact(self, workshop: Workshop, tmp_path: Path) -> None:
         known = Known()
-        ours = replace(workshop, settings=_with_pythons(workshop, tmp_path))
+        ours = _with_pythons(workshop, tmp_path, tmp_path / "cache")
         with pytest.raises(InfrastructureFault, match=r"`paths\.pythons` holds none") as caught:
             interpreter(ours, known.memo(), COPIED)
         assert caught.value.reason is Reason.INTERPRETER_UNAVAILABLE
@@ -143,15 +144,21 @@ class TestInterpreter:
     def test_that_does_not_run_on_the_base_image_is_a_fault(self, workshop: Workshop, copied: Path) -> None:
         program = copied / VERSION / "bin" / f"python{VERSION}"
         program.write_text("#!/bin/sh\necho no; exit 1\n")
-        ours = replace(workshop, settings=_with_pythons(workshop, copied))
+        ours = _with_pythons(workshop, copied, copied.parent / "cache")
         with pytest.raises(InfrastructureFault, match="does not work on the base image: no") as caught:
             interpreter(ours, Known().memo(), COPIED)
         assert caught.value.reason is Reason.INTERPRETER_UNAVAILABLE
 
 
-def _with_pythons(workshop: Workshop, folder: Path):
+def _with_pythons(workshop: Workshop, folder: Path, cache: Path) -> Workshop:
+    """Return a workshop with a folder of interpreters, where nobody has made a layer of one yet."""
+    cache.mkdir()
+    for layer in workshop.base.layers:
+        kept = layer_path(workshop.base_cache, layer.diff_id)
+        if kept.exists():
+            layer_path(cache, layer.diff_id).symlink_to(kept.absolute())
     paths = workshop.settings.paths.model_copy(update={"pythons": folder})
-    return workshop.settings.model_copy(update={"paths": paths})
+    return replace(workshop, settings=workshop.settings.model_copy(update={"paths": paths}), base_cache=cache)
 
 
 @pytest.fixture(scope="module")
