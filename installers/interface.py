@@ -140,6 +140,7 @@ class Lesson(Record):
     """What a healthy attempt of an earlier run says.
 
     Attributes:
+        candidate: that it was made for: it teaches others only, so that a run that is repeated does nothing new.
         fingerprint: of the recipe that the project declared then.
         cutoff: of the attempt.
         delta: from the declared recipe to the one that worked.
@@ -148,6 +149,7 @@ class Lesson(Record):
     """
 
     repository: str
+    candidate: str = ""
     fingerprint: str
     cutoff: datetime
     delta: Delta
@@ -177,7 +179,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Question:
-    """What a rung is asked: a recipe for this tree, after what was tried before.
+    """What a rung is asked: a recipe for a candidate's tree, after what was tried before.
 
     Attributes:
         declared: the recipe of the tree's own declarations, which the case rests on.
@@ -190,6 +192,7 @@ class Question:
     created_at: datetime
     test_files: Sequence[str]
     past: Sequence[Attempt]
+    candidate: str = ""
 
 
 @dataclass(frozen=True)

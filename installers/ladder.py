@@ -141,6 +141,7 @@ def _rung(name: str, case: InstallCase, help_: Help, past: list[Attempt]) -> boo
 
 def _question(case: InstallCase, past: Sequence[Attempt]) -> Question:
     return Question(
+        candidate=case.instance_id,
         repository=case.repository,
         tree=case.files,
         declared=case.recipe,

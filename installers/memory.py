@@ -71,13 +71,14 @@ def _plain(value: Any) -> Any:
 
 
 def lesson_of(fact: Fact) -> Lesson | None:
-    """Return what an attempt teaches; None where it came to nothing, or needed no change of what is declared."""
+    """Return what an attempt teaches; None where it was not good, or needed no change of what is declared."""
     made = Attempt.model_validate(fact.payload)
-    if not made.ok or fact.measures.get("broken") or made.delta == Delta():
+    if not made.ok or not fact.measures.get("good") or made.delta == Delta():
         return None
     signatures = {edit.signature for edit in made.edits}
     return Lesson(
         repository=made.repository,
+        candidate=fact.key.subject,
         fingerprint=made.declared,
         cutoff=made.cutoff,
         delta=made.delta,

@@ -24,7 +24,7 @@ def memory(question: Question, help_: Help) -> Proposal | None:
 def _of_repository(question: Question, help_: Help) -> Iterator[Proposal]:
     """Propose the lessons of the repository: with the same declarations first, then the nearest in time."""
     declared = fingerprint(question.declared)
-    own = [lesson for lesson in help_.memory.lessons if lesson.repository == question.repository]
+    own = [lesson for lesson in _of_others(question, help_) if lesson.repository == question.repository]
     for lesson in sorted(
         own,
         key=lambda one: (
@@ -42,12 +42,17 @@ def _of_signatures(question: Question, help_: Help) -> Iterator[Proposal]:
     """Propose what most repositories answered the failures of the last attempt with."""
     last = question.past[-1] if question.past else None
     for signature in _signatures(last):
-        known = [lesson for lesson in help_.memory.lessons if lesson.answers == signature]
+        known = [lesson for lesson in _of_others(question, help_) if lesson.answers == signature]
         counts = Counter(hash_of(lesson.delta) for lesson in known)
         first = {hash_of(lesson.delta): lesson for lesson in reversed(known)}
         for digest, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             why = f"answered {signature} in {count} attempt{'s' if count > 1 else ''} elsewhere"
             yield _proposal(question, first[digest], Edit(rule=_NAME, signature=signature, why=why))
+
+
+def _of_others(question: Question, help_: Help) -> list[Lesson]:
+    """Return what other candidates teach: of its own a candidate learns nothing that its next climb will not find."""
+    return [lesson for lesson in help_.memory.lessons if not lesson.candidate or lesson.candidate != question.candidate]
 
 
 def _signatures(last: Attempt | None) -> tuple[Signature, ...]:

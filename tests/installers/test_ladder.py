@@ -447,7 +447,6 @@ def test_what_no_file_declares_is_found_by_what_the_tests_miss_and_remembered(
     assert any(line.lower().startswith("pyyaml") for line in repaired.recipe.requirements)
 
     lesson = lesson_of(last(found, ATTEMPT))
-    again = install(
-        workshop, Known(list(grounded)).memo(), case_of(PROJECT, tmp_path / "again", tests), Memory(lessons=(lesson,))
-    )
+    next_one = replace(case_of(PROJECT, tmp_path / "again", tests), instance_id="pypi__demo-1.2")
+    again = install(workshop, Known(list(grounded)).memo(), next_one, Memory(lessons=(lesson,)))
     assert [(one.rung, one.outcome) for one in again.attempts] == [("declared", "collection-broken"), ("memory", "ok")]

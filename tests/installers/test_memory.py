@@ -35,7 +35,7 @@ _recipes = st.builds(
 
 
 def attempt(repository: str = "octo/demo", outcome: str = "ok", edits: tuple[Edit, ...] = (), **fields) -> Attempt:
-    values = {"rung": "repair", "number": 0, "recipe": recipe_of(), "cutoff": DAY, **fields}
+    values = {"rung": "repair", "number": 0, "recipe": recipe_of(), "cutoff": DAY, "good": outcome == "ok", **fields}
     return Attempt(repository=repository, outcome=outcome, edits=edits, **values)
 
 
@@ -50,7 +50,9 @@ def lesson(repository: str = "octo/demo", days: int = 0, change: Delta = BOUND, 
     return Lesson(repository=repository, fingerprint="f", cutoff=cutoff, delta=change, fact=f"{days}", **fields)
 
 
-def asked(lessons: tuple[Lesson, ...], past: tuple[Attempt, ...] = (), declared: Recipe | None = None):
+def asked(
+    lessons: tuple[Lesson, ...], past: tuple[Attempt, ...] = (), declared: Recipe | None = None, candidate: str = ""
+):
     question = Question(
         repository="octo/demo",
         tree=Tree({}, ()),
@@ -58,6 +60,7 @@ def asked(lessons: tuple[Lesson, ...], past: tuple[Attempt, ...] = (), declared:
         created_at=DAY,
         test_files=(),
         past=past,
+        candidate=candidate,
     )
     return memory(question, Help(workshop=None, memo=None, memory=Memory(lessons=lessons), pythons=()))
 
@@ -90,10 +93,10 @@ def test_a_change_of_modes_survives_json() -> None:
     "made",
     [
         attempt(outcome="lock-failed", delta=BOUND),
-        attempt(delta=BOUND, broken=1),
+        attempt(delta=BOUND, good=False),
         attempt(),
     ],
-    ids=["refused", "with broken test files", "as declared"],
+    ids=["refused", "good for too few tests", "as declared"],
 )
 def test_nothing_is_learned_from_an_attempt_that(made: Attempt) -> None:
     assert lesson_of(fact(made)) is None
@@ -130,6 +133,12 @@ def test_equal_declarations_win_over_a_nearer_date() -> None:
         fact="s",
     )
     assert asked((lesson(days=1), same)).recipe.python == "3.8"
+
+
+def test_of_its_own_a_candidate_learns_nothing_so_that_a_repeated_run_does_nothing_new() -> None:
+    own = lesson(candidate="octo__demo-7")
+    assert asked((own,), candidate="octo__demo-7") is None
+    assert asked((own,), candidate="octo__demo-8").recipe.constraints == ("markupsafe<2.1",)
 
 
 def test_an_answer_that_worked_elsewhere_is_taken_for_the_same_failure_only_the_most_often_seen_first() -> None:

@@ -26,6 +26,7 @@ def learned(name: str) -> Fact:
         recipe=Recipe(python="3.11", build_backend="x"),
         cutoff=DAY,
         outcome="ok",
+        good=True,
         delta=Delta(added={"constraints": ("markupsafe<2.1",)}),
     )
     key = FactKey(kind=ATTEMPT, subject=name, input_hash=name, producer=PRODUCER.name, epoch=PRODUCER.epoch)
