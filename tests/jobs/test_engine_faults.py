@@ -21,7 +21,7 @@ from miner.sandbox.interface import LABEL
 
 pytestmark = [pytest.mark.docker, pytest.mark.index]
 
-INSTALL = r"/containers/swe-miner-install-\w+/exec .*\"--editable\""
+INSTALL = r"/containers/swe-miner-install-\w+/exec .*\"/opt/build/reinstall\""
 TESTS = r"/containers/swe-miner-tests-\w+/exec .*swe_miner_reporter(?!.*--collect-only)"
 VALIDATE = ("validate.before", "validate.after")
 REJECTED = {"pypi__itsdangerous-2.1.2": State.REJECTED}

@@ -119,7 +119,10 @@ def test_repository_is_clean_and_at_its_base_commit(fresh: Machine) -> None:
 
 def test_repository_has_one_commit_and_nothing_of_the_future(fresh: Machine) -> None:
     assert fresh.says("git rev-list --all --count").strip() == "1"
-    assert fresh.says("git remote; git tag; git stash list; git reflog") == ""
+    assert fresh.says("git remote; git stash list; git reflog") == ""
+    tags = dict(line.split() for line in fresh.says("git tag --format='%(refname:short) %(objectname)'").splitlines())
+    assert set(tags.values()) <= {fresh.row["base_commit"]}
+    assert fresh.row["version"] not in {tag.removeprefix("v") for tag in tags}
     assert fresh.says("find .git -path '*logs*' -type f; ls .git | grep -i -E '^(orig|fetch)_head$' || true") == ""
     kinds = fresh.says("git cat-file --batch-all-objects --batch-check='%(objecttype)'").split()
     assert kinds.count("commit") == 1

@@ -109,7 +109,9 @@ class Place:
             return set()
         with closing(sqlite3.connect(self.work / "ledger.sqlite3")) as connection:
             rows = connection.execute("select payload from facts where kind in ('install.env', 'install.project')")
-            return {json.loads(row[0])["layer"]["diff_id"] for row in rows if "layer" in row[0]}
+            payloads = [json.loads(row[0]) for row in rows]
+        made = [layer for payload in payloads for layer in (payload.get("layer"), *payload.get("layers", ()))]
+        return {layer["diff_id"] for layer in made if layer is not None}
 
 
 class Stored(NamedTuple):
