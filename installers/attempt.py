@@ -144,7 +144,7 @@ class _Try:
         self.mode: BuildMode | None = None
         self.facts: list[Fact] = []
         self._examined: Fact | None = None
-        self._tested: Fact | None = None
+        self._healthy: tuple[Fact, Fact] | None = None  # what was examined, and how its tests do
 
     def run(self) -> None:
         """Lock, install the dependencies, try the modes until one is healthy; then see how its tests do."""
@@ -161,25 +161,26 @@ class _Try:
         built = self.facts[-1]
         for mode in recipe.modes:
             self.mode = mode
-            found = self._in_mode(on, plan, locked, built)
-            if found is not None:
-                self._tested = suite(shop, memo, self._case.instance_id, found, recipe, self._case.side)
-                self.facts.append(self._tested)
-            if found is not None or self.facts[-1].outcome in _settled(mode):
+            examined = self._in_mode(mode, on, plan, locked, built)
+            if examined is not None:
+                found = Environment.model_validate(examined.payload["environment"])
+                tested = suite(shop, memo, self._case.instance_id, found, recipe, self._case.side)
+                self.facts.append(tested)
+                self._healthy = examined, tested
+            if examined is not None or self.facts[-1].outcome in _settled(mode):
                 return
 
-    def _in_mode(self, on: Ground, plan: LockRequest, locked: Fact, built: Fact) -> Environment | None:
-        """Install the project in one mode and examine it; return the healthy environment."""
+    def _in_mode(self, mode: BuildMode, on: Ground, plan: LockRequest, locked: Fact, built: Fact) -> Fact | None:
+        """Install the project in one mode and examine it; return what says that it is healthy."""
         shop, memo, recipe, name = self._workshop, self._memo, self._recipe, self._case.instance_id
-        assert self.mode is not None  # noqa: S101 - `run` has chosen one
-        request = project_request(plan, recipe, self.mode, built=built, tree=self._case.tree)
+        request = project_request(plan, recipe, mode, built=built, tree=self._case.tree)
         if not self._went_well(project(shop, memo, on, name, request, self._case.pack)):
             return None
         made = assembled(shop, on, recipe, locked=locked, built=built, installed=self.facts[-1])
         asked = health_request(shop, recipe, made, self._case.side)
         self._examined = health(shop, memo, name, asked, self._case.side)
         self.facts.append(self._examined)
-        return Environment.model_validate(self._examined.payload["environment"]) if self._examined.ok else None
+        return self._examined if self._examined.ok else None
 
     def _went_well(self, facts: Iterable[Fact]) -> bool:
         """Note the facts of a step; the last one says whether it came to something."""
@@ -189,15 +190,14 @@ class _Try:
 
     def result(self) -> dict[str, Any]:
         """Return the fields of an attempt that say what it came to."""
-        if self._tested is None:
+        if self._healthy is None:
             refused = furthest(self.facts)
             return {
                 "outcome": refused.outcome,
                 "detail": refused.payload.get("detail", ""),
                 "signatures": self._signatures_of_refusal(refused),
             }
-        blobs, tested, examined = self._workshop.blobs, self._tested, self._examined
-        assert examined is not None  # noqa: S101 - what was tested was examined before
+        blobs, (examined, tested) = self._workshop.blobs, self._healthy
         found, run = suite_of(tested, blobs), run_of_suite(tested, blobs)
         broken = broken_collections(run if found.total else None, run_of_health(examined, blobs))
         return {

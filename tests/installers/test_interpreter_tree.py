@@ -160,7 +160,7 @@ class TestPrograms:
         assert tree.left_out == (() if kept else ("_tkinter",))
 
     def test_string_of_a_program_keeps_its_length_and_its_end(self) -> None:
-        """A linker lets "3.6.15" be the end of "/root/versions/3.6.15", so that is what must not change."""
+        """A linker lets "3.6.15" be the end of "/opt/versions/3.6.15", so that is what must not change."""
         old, new = b"/home/somebody/versions/3.6.15", b"/opt/python/3.6"
         data = b"\x7fELF" + old + b"\0" + b"3.6.15\0" + old + b"/lib\0"
         after = renamed(data, old, new)
