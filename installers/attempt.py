@@ -15,7 +15,7 @@ from installers.ground import Ground, ground
 from installers.health import KIND as HEALTH
 from installers.health import TestSide, health, health_request, run_of_health
 from installers.image import assembled
-from installers.interface import Attempt, Help, Proposal, Signature, Tree
+from installers.interface import Attempt, Help, Proposal, Refusal, Signature, Tree
 from installers.lock import LockRequest, lock, lock_request
 from installers.memory import delta, fingerprint
 from installers.project_install import Pack, project, project_request
@@ -35,7 +35,7 @@ ATTEMPT = "install.attempt"
 ORDER = ("install.ground", "install.lock", "install.env", "install.project", HEALTH)
 """The steps of an attempt that can refuse it, in the order in which they are come to."""
 
-_NUMBERS = ("share", "passed", "total", "skipped", "good", "broken", "seconds")
+_NUMBERS = ("share", "passed", "total", "skipped", "good", "broken", "seconds", "tokens", "money")
 _OF_BUILDS = (Kind.MISSING_HEADER, Kind.MISSING_LIBRARY, Kind.MISSING_TOOL)
 _SETTLED = (Reason.PATCH_DOES_NOT_APPLY, Reason.NOTHING_COLLECTED)
 _NAMES = {
@@ -89,7 +89,8 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, nu
         InfrastructureFault: the engine, the index or the disk was at fault: try again.
     """
     tried = _Try(help_, case, proposal.recipe)
-    tried.run()
+    if proposal.refused is None:
+        tried.run()
     made = Attempt(
         repository=case.repository,
         rung=rung,
@@ -103,12 +104,19 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, nu
         cutoff=tried.cutoff,
         mode=tried.mode,
         steps=_in_order(tried.facts),
-        seconds=round(sum(fact.measures.get("wall_s", 0.0) for fact in tried.facts), 3),
-        **tried.result(),
+        seconds=round(proposal.seconds + sum(fact.measures.get("wall_s", 0.0) for fact in tried.facts), 3),
+        asked=proposal.asked,
+        tokens=proposal.tokens,
+        money=proposal.money,
+        **(tried.result() if proposal.refused is None else _as_refused(proposal.refused)),
     )
     seen = observation_of(made, help_.workshop.blobs)
     help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"attempt": seen.payload}, lambda: seen)
     return made
+
+
+def _as_refused(refused: Refusal) -> dict[str, Any]:
+    return {"outcome": refused.reason.value, "detail": refused.detail}
 
 
 def observation_of(made: Attempt, blobs: BlobStore) -> Observation:
@@ -117,7 +125,7 @@ def observation_of(made: Attempt, blobs: BlobStore) -> Observation:
     shown = "".join(f"{signature.model_dump_json()}\n" for signature in made.signatures)
     return Observation(
         outcome=made.outcome,
-        payload=made.model_dump(mode="json", exclude={*_NUMBERS, "signatures"}),
+        payload=made.model_dump(mode="json", exclude={*_NUMBERS, "signatures", *(() if made.asked else ("asked",))}),
         measures=numbers,
         logs={"signatures": blobs.put_text(shown)} if shown else {},
     )

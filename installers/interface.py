@@ -14,6 +14,8 @@ from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Environment, Legible, Recipe, Record
 
 if TYPE_CHECKING:
+    from installers.models.desk import Desk
+    from installers.project_install import Pack
     from installers.pythons import Python
     from installers.workshop import Workshop
 
@@ -63,11 +65,21 @@ class Proposal(Record):
 
     Attributes:
         memory: hash of the lessons that it rests on, "" where on none.
+        asked: ids of the facts that say what language models were asked for it, and answered.
+        tokens: that they read and wrote.
+        money: that they cost, in US dollars.
+        seconds: that they took.
+        refused: why it is not tried: an attempt all the same, with its cost.
     """
 
     recipe: Recipe
     edits: tuple[Edit, ...] = ()
     memory: str = ""
+    asked: tuple[str, ...] = ()
+    tokens: int = 0
+    money: float = 0.0
+    seconds: float = 0.0
+    refused: Refusal | None = None
 
 
 class Delta(Record):
@@ -104,6 +116,9 @@ class Attempt(Record):
         broken: number of test files that cannot be collected at the base, which the patches do not explain.
         steps: ids of the facts that it rests on.
         seconds: that these took when they were measured.
+        asked: ids of the facts that say what language models were asked for it.
+        tokens: that these read and wrote.
+        money: that they cost, in US dollars.
     """
 
     repository: str
@@ -129,6 +144,9 @@ class Attempt(Record):
     broken: int = 0
     steps: tuple[str, ...] = ()
     seconds: float = 0.0
+    asked: tuple[str, ...] = ()
+    tokens: int = 0
+    money: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -197,12 +215,19 @@ class Question:
 
 @dataclass(frozen=True)
 class Help:
-    """What a rung may use to find an answer: what it asks the network for is a fact, by way of the memo."""
+    """What a rung may use to find an answer: what it asks the network for is a fact, by way of the memo.
+
+    Attributes:
+        pack: writes a tar of the base commit with its `.git`, paths relative to its root.
+        models: language models; None where there are none, or none for this candidate.
+    """
 
     workshop: Workshop
     memo: Memo
     memory: Memory
     pythons: Sequence[Python]
+    pack: Pack | None = None
+    models: Desk | None = None
 
 
 class Rung(Protocol):

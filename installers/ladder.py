@@ -6,10 +6,11 @@ Every step of an attempt is a fact, and so is the attempt; whether they came to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from installers.attempt import ATTEMPT, InstallCase, attempt, attempt_of, furthest
 from installers.interface import Attempt, Help, Memory, Question
+from installers.models.desk import Desk
 from installers.pythons import chosen_among
 from installers.rungs import RUNGS
 from installers.workshop import Workshop
@@ -73,18 +74,24 @@ def steps_of(trail: Iterable[Fact], taken: Attempt) -> tuple[Fact, ...]:
 def refusal_of(trail: Iterable[Fact]) -> Fact | None:
     """Return the negative fact that says why a trail came to no environment, or None.
 
-    It is that of the attempt that came furthest; the last of equals.
+    It is that of the attempt that came furthest; the last of equals. Where a cap kept a language model from being
+    asked, that comes first: with a higher one there may be an environment.
     """
     facts = list(trail)
     if environment_of(facts) is not None:
         return None
+    capped = [fact for fact in facts if fact.key.kind == ATTEMPT and fact.outcome == Reason.MODEL_CAP_REACHED.value]
+    if capped:
+        return capped[-1]
     try:
         return furthest(facts)
     except ValueError:
         return None
 
 
-def install(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory | None = None) -> Installed:
+def install(
+    workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory | None = None, models: Desk | None = None
+) -> Installed:
     """Climb the ladder for one candidate.
 
     Only where known answers come to no environment are those of the network asked for a second time: a refusal that a
@@ -95,30 +102,38 @@ def install(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory | 
         memo: known facts.
         case: the candidate.
         memory: what earlier runs learned.
+        models: language models; None: none is asked.
 
     Raises:
         InfrastructureFault: the engine, the index or the disk was at fault: try again.
     """
-    known, begun = memory or Memory(), len(memo.used)
-    found = _climb(workshop, memo.patient(), case, known, begun)
-    return found if found.environment is not None else _climb(workshop, memo, case, known, begun)
+    help_ = Help(
+        workshop=workshop,
+        memo=memo.patient(),
+        memory=memory or Memory(),
+        pythons=chosen_among(workshop.settings),
+        pack=case.pack,
+        models=models,
+    )
+    begun = len(memo.used)
+    found = _climb(help_, case, begun)
+    return found if found.environment is not None else _climb(replace(help_, memo=memo), case, begun)
 
 
-def _climb(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory, begun: int) -> Installed:
+def _climb(help_: Help, case: InstallCase, begun: int) -> Installed:
     try:
-        return _climbed(workshop, memo, case, memory, begun)
+        return _climbed(help_, case, begun)
     except BlobLost:  # it was evicted, and is needed after all
-        memo.used.cut(begun)
-        return _climbed(workshop, memo.strict(), case, memory, begun)
+        help_.memo.used.cut(begun)
+        return _climbed(replace(help_, memo=help_.memo.strict()), case, begun)
 
 
-def _climbed(workshop: Workshop, memo: Memo, case: InstallCase, memory: Memory, begun: int) -> Installed:
-    help_ = Help(workshop=workshop, memo=memo, memory=memory, pythons=chosen_among(workshop.settings))
+def _climbed(help_: Help, case: InstallCase, begun: int) -> Installed:
     past: list[Attempt] = []
-    for name in workshop.settings.measure.ladder.order:
+    for name in help_.workshop.settings.measure.ladder.order:
         if _rung(name, case, help_, past):
             break
-    return Installed(tuple(memo.used[begun:]))
+    return Installed(tuple(help_.memo.used[begun:]))
 
 
 def _rung(name: str, case: InstallCase, help_: Help, past: list[Attempt]) -> bool:

@@ -13,7 +13,8 @@
     │   ├── ForgeUnreachable     exit 13
     │   ├── ForgeLimited         exit 14
     │   │   └── CapReached       exit 14  our own `run.max_points`, as the client of the forge sees it
-    │   └── ForgeToken           exit 15
+    │   ├── ForgeToken           exit 15
+    │   └── ModelFault           exit 18  the endpoint of a language model
     ├── ReleaseError             exit 10  a release cannot be rebuilt from what the ledger holds
     ├── MachineError             exit 11  the machine lacks something that set-up should have installed
     ├── SnapshotError            exit 17  a snapshot is damaged, newer than the program, or of another crawl
@@ -149,6 +150,14 @@ class ForgeToken(InfrastructureFault):
     exit_code = 15
     reason = Reason.FORGE_LOGIN
     next_step = "put a valid token into GITHUB_TOKEN; `swe-miner doctor --github` says which scopes it needs"
+
+
+class ModelFault(InfrastructureFault):
+    """The endpoint of a language model does not answer, or answers with errors, limits or nonsense."""
+
+    exit_code = 18
+    reason = Reason.MODEL_UNREACHABLE
+    next_step = "`swe-miner doctor --model` says what the endpoint answers; without it, unset OPENAI_BASE_URL"
 
 
 def is_disk_full(error: OSError) -> bool:

@@ -95,6 +95,12 @@ class Reason(StrEnum):
     LFS_CONTENT_MISSING = "lfs-content-missing"
     NEEDS_SERVICE = "needs-service"
     NEEDS_DEVICE = "needs-device"
+    MODEL_REPLY_UNUSABLE = "model-reply-unusable"
+    MODEL_GAVE_UP = "model-gave-up"
+    MODEL_LIMIT = "model-limit"
+    MODEL_CAP_REACHED = "model-cap-reached"
+    MODEL_EDITS_SOURCE = "model-edits-source"
+    MODEL_WEAKENS_TESTS = "model-weakens-tests"
     # validate
     PATCH_DOES_NOT_APPLY = "patch-does-not-apply"
     REBUILD_FAILED = "rebuild-failed"
@@ -127,6 +133,10 @@ class Reason(StrEnum):
     INDEX_ERROR = "index-error"
     INTERPRETER_UNAVAILABLE = "interpreter-unavailable"
     SYSTEM_ARCHIVE_UNREACHABLE = "system-archive-unreachable"
+    MODEL_UNREACHABLE = "model-unreachable"
+    MODEL_ERROR = "model-error"
+    MODEL_LIMITED = "model-limited"
+    MODEL_LOGIN = "model-login"
     DOCKER_UNAVAILABLE = "docker-unavailable"
     DOCKER_ERROR = "docker-error"
     BASE_IMAGE_UNAVAILABLE = "base-image-unavailable"
@@ -235,6 +245,21 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
     Reason.LFS_CONTENT_MISSING: (_I, "the installation or the tests need files that are kept by git LFS elsewhere"),
     Reason.NEEDS_SERVICE: (_I, "the tests need a service (database, queue) that runs beside them"),
     Reason.NEEDS_DEVICE: (_I, "the tests need a graphics processor, a display or another device"),
+    Reason.MODEL_REPLY_UNUSABLE: (
+        _I,
+        "a language model's reply holds no recipe to try (refused, cut off, not of the schema, or tried before)",
+    ),
+    Reason.MODEL_GAVE_UP: (_I, "a language model says that it knows no way to install the project"),
+    Reason.MODEL_LIMIT: (_I, "an agent came to a limit (steps, seconds, tokens, money) before it had a recipe"),
+    Reason.MODEL_CAP_REACHED: (
+        _I,
+        "a cap on what language models may cost was reached before an environment was found",
+    ),
+    Reason.MODEL_EDITS_SOURCE: (_I, "a language model changed source or test files: the attempt is void"),
+    Reason.MODEL_WEAKENS_TESTS: (
+        _I,
+        "a language model's recipe would change which tests run, or what runs them: the attempt is void",
+    ),
     Reason.PATCH_DOES_NOT_APPLY: (_V, "a patch does not apply in the image"),
     Reason.REBUILD_FAILED: (_V, "the offline re-install after the patch failed"),
     Reason.RUN_TIMEOUT: (_V, "the test run exceeded its wall-clock limit"),
@@ -273,6 +298,10 @@ MEANINGS: dict[Reason, tuple[Stage, str]] = {
         "an interpreter is neither in the base image nor to be had by uv nor in a local folder",
     ),
     Reason.SYSTEM_ARCHIVE_UNREACHABLE: (_F, "the archive of Debian packages did not answer"),
+    Reason.MODEL_UNREACHABLE: (_F, "the endpoint of a language model did not answer"),
+    Reason.MODEL_ERROR: (_F, "the endpoint of a language model answered with a server error or nonsense"),
+    Reason.MODEL_LIMITED: (_F, "the endpoint of a language model refuses more requests for longer than a run waits"),
+    Reason.MODEL_LOGIN: (_F, "the endpoint of a language model refuses the key, or does not know the model"),
     Reason.DOCKER_UNAVAILABLE: (_F, "the container engine does not answer"),
     Reason.DOCKER_ERROR: (_F, "the container engine refused or broke an operation"),
     Reason.BASE_IMAGE_UNAVAILABLE: (_F, "the base image could neither be built nor pulled"),

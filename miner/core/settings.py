@@ -1,8 +1,8 @@
 """Layered settings: the shipped files < a chosen file < the environment < `-c key=value`.
 
 An unknown key is an error with a "did you mean". The shipped files are `defaults.toml`,
-`measure.toml` and `policy.toml` in `configs/`. Settings under `measure` steer measuring and enter input hashes;
-settings under `policy` only judge and never do (law 1). Environment variables are `SWE_MINER_SECTION__KEY`.
+`measure.toml`, `policy.toml` and `models.toml` in `configs/`. Settings under `measure` steer measuring and enter input
+hashes; settings under `policy` only judge and never do (law 1). Environment variables are `SWE_MINER_SECTION__KEY`.
 """
 
 from __future__ import annotations
@@ -111,6 +111,47 @@ class Docker(_Section):
     runtime: str | None = None
 
 
+class Endpoint(_Section):
+    """The endpoint of language models: any that speaks OpenAI's chat completions.
+
+    Its address and its key come from the environment alone.
+
+    Attributes:
+        url_env: variable that holds its base URL ("https://host/v1"); unset: no model is asked.
+        key_env: variable that holds the key; unset: an endpoint that asks for none.
+        model_env: variable that names models, several separated by commas, where `measure.model.order` names none.
+        timeout_s: one request may take so long.
+        tries: of one request, until the endpoint counts as unreachable.
+        max_wait_s: a limit that resets later than this is not waited for.
+        private: candidates that are not public are shown to the endpoint as well.
+        replay: a file of recorded replies, which answer instead of an endpoint.
+    """
+
+    url_env: str = "OPENAI_BASE_URL"
+    key_env: str = "OPENAI_API_KEY"
+    model_env: str = "OPENAI_MODEL"
+    ca_bundle: Path | None = None
+    timeout_s: float = Field(default=300.0, gt=0)
+    tries: int = Field(default=5, ge=1)
+    max_wait_s: float = Field(default=120.0, ge=0)
+    private: bool = False
+    replay: Place | None = None
+
+
+class Price(_Section):
+    """What a model costs, in US dollars for a million tokens.
+
+    Attributes:
+        context: tokens that it can read and write in one request; 0 where that is not known.
+        as_of: when the price was read, and where.
+    """
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    context: int = Field(default=0, ge=0)
+    as_of: str = ""
+
+
 class Run(_Section):
     """How a run uses this machine.
 
@@ -121,6 +162,9 @@ class Run(_Section):
         max_points: a run stops before it spends more of the forge's points; None: no cap.
         max_hours: a run stops cleanly after this long; None: no cap.
         pause_max_s: a run waits so long for a service that is not well, and then ends.
+        max_cost: what language models may cost in one run, in US dollars; None: none is asked.
+        max_cost_month: the same for a calendar month (UTC), over all runs of the ledger; None: no cap.
+        max_cost_repository: the same for one repository in one run; None: no cap.
         max_disk_gb: how much layers, images and cached packages may take of the disk: beyond it goes what can be had
             again and was not used for longest; None: no bound.
     """
@@ -131,6 +175,9 @@ class Run(_Section):
     notify: str | None = None
     max_points: int | None = None
     max_hours: float | None = None
+    max_cost: float | None = Field(default=None, ge=0)
+    max_cost_month: float | None = Field(default=None, ge=0)
+    max_cost_repository: float | None = Field(default=1.0, ge=0)
     pause_max_s: float = Field(default=1800.0, ge=0)
     max_disk_gb: float | None = Field(default=100.0, gt=0)
 
@@ -240,6 +287,61 @@ class Ladder(_Section):
     budgets: dict[str, Budget]
 
 
+class Structured(_Section):
+    """The rung that asks for a recipe by schema.
+
+    Attributes:
+        candidates: different first tries of one model, each with a hint of its own.
+        rounds: refinements of each, from what its attempt failed with.
+    """
+
+    candidates: int = Field(ge=0)
+    rounds: int = Field(ge=0)
+
+
+class Agent(_Section):
+    """The rung that lets a model look around in a throw-away container.
+
+    Attributes:
+        attempts: sessions of one model.
+        steps: replies in one session.
+        seconds: of one session.
+        tokens: read and written in one session.
+        money: that one session may cost, in US dollars.
+        command_s: seconds of one command.
+        output_chars: of one command that the model is shown.
+    """
+
+    attempts: int = Field(ge=0)
+    steps: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+    tokens: int = Field(ge=1)
+    money: float = Field(ge=0)
+    command_s: float = Field(gt=0)
+    output_chars: int = Field(ge=200)
+
+
+class ModelUse(_Section):
+    """How language models are used.
+
+    Attributes:
+        order: names of models, the first one first, each with all of its attempts before the next one; empty: those
+            that the environment names.
+        enough: an earlier healthy attempt with this share of passing tests leaves nothing to ask a model for.
+        prompt_tokens: of one prompt of the structured rung, at most, by estimate.
+        max_tokens: of one reply.
+        temperature: of sampling; None: the endpoint's own.
+    """
+
+    order: tuple[str, ...] = ()
+    enough: float = Field(ge=0, le=1)
+    prompt_tokens: int = Field(ge=500)
+    max_tokens: int = Field(ge=1)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    structured: Structured
+    agent: Agent
+
+
 class Crawl(_Section):
     """How the forge is crawled.
 
@@ -268,6 +370,7 @@ class Measure(_Section):
     pythons: tuple[str, ...] = ()
     cutoff: Cutoff
     ladder: Ladder
+    model: ModelUse
     recheck_after_hours: float
     lock_timeout_s: float = Field(gt=0)
     hash_seed: int
@@ -351,6 +454,8 @@ class Settings(_Section):
     github: Github = Github()
     docker: Docker = Docker()
     run: Run = Run()
+    endpoint: Endpoint = Endpoint()
+    prices: dict[str, Price] = Field(default_factory=dict)
     mine: Mine = Mine()
     measure: Measure
     policy: Policy
@@ -381,6 +486,8 @@ class Settings(_Section):
                 "index": True,
                 "github": True,
                 "run": True,
+                "endpoint": True,
+                "prices": True,
                 "mine": _OF_MACHINE,
                 "docker": {"host"},
             },
@@ -432,7 +539,7 @@ def load_settings(
         ConfigError: unreadable file, unknown key or wrong type; names where it stood.
     """
     merged: dict[str, Any] = {}
-    for name in ("defaults", "measure", "policy"):
+    for name in ("defaults", "measure", "policy", "models"):
         _merge(merged, _read(configs_dir() / f"{name}.toml"))
     if chosen is not None:
         _merge(merged, _read(chosen))

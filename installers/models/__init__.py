@@ -1,0 +1,1 @@
+"""Language models: a request and its reply, what they cost, and what of a project they are shown."""

@@ -1,0 +1,40 @@
+"""Whose turn it is: which model is asked, and the how-manieth of its attempts it is. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from installers.interface import Help, Question
+from miner.core.reasons import Reason
+
+
+class Turn(NamedTuple):
+    """A model, and the number of its attempts on this rung so far."""
+
+    model: str
+    number: int
+
+
+def turn(question: Question, help_: Help, rung: str, each: int) -> Turn | None:
+    """Return whose turn it is on a rung; None where no model is to be asked.
+
+    Every attempt of the rung was one turn, also one that came to no recipe. A healthy environment ends the asking, and
+    so does a cap.
+
+    Args:
+        question: with what was tried before.
+        help_: with the models.
+        rung: the rung that asks.
+        each: turns of each model.
+    """
+    if help_.models is None or each == 0:
+        return None
+    enough = help_.workshop.settings.measure.model.enough
+    for past in question.past:
+        if past.ok and (past.share is None or past.share >= enough):
+            return None
+        if past.outcome == Reason.MODEL_CAP_REACHED.value:
+            return None
+    index, number = divmod(sum(past.rung == rung for past in question.past), each)
+    models = help_.models.models
+    return Turn(models[index], number) if index < len(models) else None
