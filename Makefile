@@ -9,9 +9,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
 REAL := docker or index
-FAST := not ($(REAL)) and not slow and not loopback
+FAST := not ($(REAL)) and not slow and not loopback and not model
 
-.PHONY: help setup docker mine test-fast test test-all lint bench bench-install lock clean
+.PHONY: help setup docker mine test-fast test test-all test-model lint bench bench-install bench-models lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,11 +29,15 @@ test-fast: setup ## tests that need neither an engine nor the network (under a m
 
 test: docker test-fast ## one of everything, in real containers (under 15 minutes)
 	@$(BIN)/pytest -n auto -m "loopback and not ($(REAL)) and not slow"
-	@$(BIN)/pytest -m "($(REAL)) and not slow"
+	@$(BIN)/pytest -m "($(REAL)) and not slow and not model"
 
 test-all: docker setup ## with the long kills, faults and corpora, and ten times the examples of property tests
-	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -m "not ($(REAL)) and not slow"
-	@$(BIN)/pytest -m "($(REAL)) or slow"
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -m "not ($(REAL)) and not slow and not model"
+	@$(BIN)/pytest -m "(($(REAL)) or slow) and not model"
+
+test-model: docker ## a small language model and tests with its tokens (3 minutes); needs node 20, and says so where it is not
+	@$(BIN)/python tests/smollm/set_up.py || { status=$$?; [ $$status -eq 3 ] && exit 0 || exit $$status; }; \
+		$(BIN)/pytest -m model
 
 lint: setup ## format, style, types, direction of imports
 	@$(BIN)/ruff format --check .
@@ -41,13 +45,18 @@ lint: setup ## format, style, types, direction of imports
 	@$(BIN)/mypy --strict
 	@$(BIN)/lint-imports
 
-bench: docker ## run every script in benchmarks/ on this machine, those of installing aside
-	@for file in $(filter-out benchmarks/install_%,$(wildcard benchmarks/*.py)); do \
+bench: docker ## run every script in benchmarks/ on this machine, those of installing and of models aside
+	@for file in $(filter-out benchmarks/install_% benchmarks/model_%,$(wildcard benchmarks/*.py)); do \
 		echo "== $$file"; $(BIN)/python "$$file"; done
 
 HALF ?= tuning
 bench-install: docker ## the ladder on real packages (hours when cold; HALF=tuning, reporting or all)
 	@$(BIN)/python benchmarks/install_corpus.py --half $(HALF)
+
+MODELS ?=
+FROM ?= var/bench-install
+bench-models: docker ## compare language models where the ladder fails (MODELS="a b"; FROM=folder of bench-install)
+	@$(BIN)/python benchmarks/model_compare.py --half $(HALF) --from $(FROM) --models $(MODELS)
 
 lock: setup ## resolve requirements.lock again, after a change of dependencies
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -30,6 +30,7 @@ from installers.describe import describe
 from installers.health import TestSide
 from installers.interface import Memory, Refusal, Tree
 from installers.ladder import Installed, chosen, install, steps_of
+from installers.models.desk import Desk
 from installers.pythons import chosen_among
 from installers.share import Suite
 from installers.suite import KIND as SUITE
@@ -128,7 +129,9 @@ class Bench:
         cold = len(self._context.new_facts) > known
         return made.model_copy(update={"fresh": fresh, "wall_s": time.monotonic() - began if cold else 0.0})
 
-    def install(self, package: Package, recipe: Recipe, memo: Memo, memory: Memory) -> Installed:
+    def install(
+        self, package: Package, recipe: Recipe, memo: Memo, memory: Memory, models: Desk | None = None
+    ) -> Installed:
         """Climb the ladder."""
         case = InstallCase(
             instance_id=package.instance_id,
@@ -140,7 +143,7 @@ class Bench:
             files=package.tree,
             side=TestSide(package.tests, b"", b""),
         )
-        return install(self._context.workshop(), memo, case, memory)
+        return install(self._context.workshop(), memo, case, memory, models)
 
     def outcome(self, row: Row, installed: Installed) -> Outcome:
         """Compute what the facts say; the seconds are those that measuring took, whenever that was."""

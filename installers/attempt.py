@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from installers.broken import broken_collections
 from installers.cutoff import cutoffs
+from installers.distrust.integrity import admitted, alterations
+from installers.distrust.mechanism import Weakening
+from installers.distrust.weakening import weakenings
 from installers.environment import environment, environment_request
 from installers.ground import Ground, ground
 from installers.health import KIND as HEALTH
@@ -82,19 +85,29 @@ class InstallCase:
         )
 
 
-def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, number: int) -> Attempt:
+def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, past: Sequence[Attempt] = ()) -> Attempt:
     """Try a proposal and return what came of it, which is a fact as well.
+
+    Args:
+        help_: the tools.
+        case: the candidate.
+        proposal: the recipe; one that a language model wrote is looked at before and after its environment is built.
+        rung: that proposes it.
+        past: all attempts before this one.
 
     Raises:
         InfrastructureFault: the engine, the index or the disk was at fault: try again.
     """
-    tried = _Try(help_, case, proposal.recipe)
-    if proposal.refused is None:
+    trusted = (case.recipe, *(one.recipe for one in past if not one.asked)) if proposal.asked else None
+    tried = _Try(help_, case, proposal.recipe, trusted)
+    refused = proposal.refused or (_distrusted(proposal, case, trusted) if trusted else None)
+    if refused is None:
         tried.run()
+        refused = tried.void
     made = Attempt(
         repository=case.repository,
         rung=rung,
-        number=number,
+        number=len(past),
         recipe=proposal.recipe,
         edits=proposal.edits,
         fingerprint=fingerprint(proposal.recipe),
@@ -108,11 +121,23 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, nu
         asked=proposal.asked,
         tokens=proposal.tokens,
         money=proposal.money,
-        **(tried.result() if proposal.refused is None else _as_refused(proposal.refused)),
+        **(tried.result() if refused is None else _as_refused(refused)),
     )
     seen = observation_of(made, help_.workshop.blobs)
     help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"attempt": seen.payload}, lambda: seen)
     return made
+
+
+def _distrusted(proposal: Proposal, case: InstallCase, trusted: Sequence[Recipe]) -> Refusal | None:
+    """Return why a model's recipe is void before anything is built, None where it may be tried."""
+    return _void(weakenings(proposal.recipe, case.recipe, trusted=trusted, paths=case.files.paths), "the recipe")
+
+
+def _void(found: Sequence[Weakening], what: str) -> Refusal | None:
+    if not found:
+        return None
+    said = "; ".join(f"{one.mechanism}: {one.detail}" for one in found)
+    return Refusal(reason=Reason.MODEL_WEAKENS_TESTS, detail=f"{what} would weaken the tests: {said}")
 
 
 def _as_refused(refused: Refusal) -> dict[str, Any]:
@@ -140,16 +165,25 @@ def attempt_of(fact: Fact, blobs: BlobStore | None = None) -> Attempt:
 
 
 class _Try:
-    """One recipe's way from its lock to what its tests say."""
+    """One recipe's way from its lock to what its tests say.
 
-    def __init__(self, help_: Help, case: InstallCase, recipe: Recipe) -> None:
+    Args:
+        trusted: of a recipe that a language model wrote: those of the same candidate that none did; else None.
+
+    Attributes:
+        void: why its environment is not to be trusted.
+    """
+
+    def __init__(self, help_: Help, case: InstallCase, recipe: Recipe, trusted: Sequence[Recipe] | None) -> None:
         self._workshop = help_.workshop
         self._memo = help_.memo
         self._case = case
         self._recipe = recipe
+        self._trusted = trusted
         dates = cutoffs(case.created_at, help_.workshop.settings.measure.cutoff)
         self.cutoff = dates[min(recipe.fallback, len(dates) - 1)]
         self.mode: BuildMode | None = None
+        self.void: Refusal | None = None
         self.facts: list[Fact] = []
         self._examined: Fact | None = None
         self._healthy: tuple[Fact, Fact] | None = None  # what was examined, and how its tests do
@@ -167,6 +201,11 @@ class _Try:
         if not self._went_well(environment(shop, memo, on, environment_request(plan, locked))):
             return
         built = self.facts[-1]
+        if self._trusted is not None:
+            known = admitted(self._trusted)
+            self.void = _void(alterations(shop.blobs, locked, built, known, shop.scratch), "the environment")
+            if self.void is not None:
+                return
         for mode in recipe.modes:
             self.mode = mode
             examined = self._in_mode(mode, on, plan, locked, built)
@@ -264,6 +303,21 @@ def _in_order(facts: Iterable[Fact]) -> tuple[str, ...]:
     """Return the ids of facts, each where it was used last."""
     ids = [fact_id(fact.key) for fact in facts]
     return tuple(reversed(dict.fromkeys(reversed(ids))))
+
+
+def deciding(steps: Sequence[Fact], made: Attempt) -> Fact | None:
+    """Return the step that says most about an attempt: the one that refused it, or how the tests of a healthy one do.
+
+    Args:
+        steps: facts of its steps, in order.
+        made: the attempt.
+    """
+    if made.ok:
+        return steps[-1] if steps else None
+    try:
+        return furthest(steps)
+    except ValueError:  # nothing was built
+        return None
 
 
 def furthest(facts: Iterable[Fact]) -> Fact:

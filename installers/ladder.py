@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from installers.attempt import ATTEMPT, InstallCase, attempt, attempt_of, furthest
-from installers.interface import Attempt, Help, Memory, Question
+from installers.interface import Attempt, Help, Memory, Proposal, Question
 from installers.models.desk import Desk
+from installers.models.interface import Unasked
 from installers.pythons import chosen_among
 from installers.rungs import RUNGS
 from installers.workshop import Workshop
@@ -143,15 +144,22 @@ def _rung(name: str, case: InstallCase, help_: Help, past: list[Attempt]) -> boo
         raise ConfigError(f"measure.ladder: no rung {name!r} with a budget; there are: {', '.join(RUNGS)}")
     budget, spent = ladder.budgets[name], 0.0
     for _ in range(budget.attempts):
-        proposal = RUNGS[name](_question(case, past), help_) if spent < budget.seconds else None
+        proposal = _proposed(name, _question(case, past), help_) if spent < budget.seconds else None
         if proposal is None:
             return False
-        made = attempt(help_, case, proposal, rung=name, number=len(past))
+        made = attempt(help_, case, proposal, rung=name, past=past)
         past.append(made)
         spent += made.seconds
         if made.outcome in _SETTLED or made.good:
             return True
     return False
+
+
+def _proposed(name: str, question: Question, help_: Help) -> Proposal | None:
+    try:
+        return RUNGS[name](question, help_)
+    except Unasked:  # a run is repeated without its endpoint, and comes to what it never asked
+        return None
 
 
 def _question(case: InstallCase, past: Sequence[Attempt]) -> Question:

@@ -33,8 +33,12 @@ def outcome(payload: Mapping[str, Any], logs: Mapping[str, str], blobs: BlobStor
     )
 
 
+def log_digest(fact: Fact) -> str | None:
+    """Return the digest of what the last step of a box printed: pytest, or the step that ended the box before it."""
+    return fact.logs.get(fact.payload["ended"] or _PYTEST if "ended" in fact.payload else "log")
+
+
 def log_of(fact: Fact, blobs: BlobStore) -> str:
-    """Return what the last step of a box printed: pytest, or the step that ended the box before it."""
-    name = fact.payload["ended"] or _PYTEST
-    digest = fact.logs.get(name)
+    """Return what the last step of a box printed, "" where nothing is kept of it."""
+    digest = log_digest(fact)
     return blobs.get_text(digest) if digest is not None else ""

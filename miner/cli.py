@@ -17,6 +17,9 @@ from pydantic import BaseModel
 
 from exporters.schema import schema_docs
 from installers import doctor as install_doctor
+from installers.distrust.page import page as distrust_page
+from installers.models import doctor as model_doctor
+from installers.models.replay import record
 from installers.pythons import chosen_among
 from miner.core.blobs import BlobStore
 from miner.core.errors import EXIT_CAPPED, EXIT_FAULTED, LedgerBusy, MachineError, SweMinerError
@@ -25,7 +28,7 @@ from miner.core.ledger import Ledger
 from miner.core.records import legible
 from miner.core.settings import Settings, load_settings, run_flags
 from miner.crawlers.github import doctor as forge_doctor
-from miner.jobs import archive, audit, correction, monthly, release, snapshot
+from miner.jobs import archive, audit, correction, learn, monthly, release, snapshot
 from miner.jobs.funnel import Funnel, newest_intake
 from miner.jobs.funnel import discovery as count_discovery
 from miner.jobs.funnel import funnel as count_funnel
@@ -34,13 +37,16 @@ from miner.jobs.render_status import status_text
 from miner.jobs.status import running_since
 from miner.jobs.status import status as run_status
 from miner.sandbox import doctor as machine_doctor
+from miner.sandbox.doctor import Check
 from validators.case import Reader
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 docs = typer.Typer(no_args_is_help=True, help="Print documents that are generated from the code.")
 releases = typer.Typer(no_args_is_help=True, help="Regenerate a release.")
 app.add_typer(docs, name="docs", hidden=True)
+recipes = typer.Typer(no_args_is_help=True, help="What language models found out about installing.")
 app.add_typer(releases, name="release")
+app.add_typer(recipes, name="recipes")
 
 Config = Annotated[Path | None, typer.Option("--config", help="A TOML file whose values win over configs/*.toml.")]
 Overrides = Annotated[list[str] | None, typer.Option("-c", metavar="KEY=VALUE", help="One setting; may be repeated.")]
@@ -80,12 +86,13 @@ def run(
     forge_url: Annotated[str | None, typer.Option(help="A server of GitHub's shape instead of github.com.")] = None,
     pilot: Annotated[int | None, typer.Option(help="Take a sample of so many candidates, and extrapolate.")] = None,
     notify: Annotated[str | None, typer.Option(help="Command that is told of stop, breaker, cap and finish.")] = None,
+    max_cost: Annotated[float | None, typer.Option(help="US dollars that language models may cost; hard.")] = None,
     config: Config = None,
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
     """Mine: find candidates, build environments, validate, and write a release."""
-    flags = run_flags(source=source, month=month, forge_url=forge_url, pilot=pilot, notify=notify)
+    flags = run_flags(source=source, month=month, forge_url=forge_url, pilot=pilot, notify=notify, max_cost=max_cost)
     try:
         summary = monthly.run(_settings(config, [*flags, *(overrides or ())]), quiet=as_json)
     except LedgerBusy:
@@ -159,17 +166,20 @@ def funnel(
 @app.command()
 def doctor(
     github: Annotated[bool, typer.Option("--github", help="Check the forge: tokens, limits, what is assumed.")] = False,
+    model: Annotated[bool, typer.Option("--model", help="Check the language models; asks each one twice.")] = False,
+    max_cost: Annotated[float, typer.Option(min=0, help="US dollars that --model may cost.")] = model_doctor.CAP,
     config: Config = None,
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check this machine, or the forge: each thing ok or not, and what to do about it."""
-    settings = _settings(config, overrides)
-    checks = (
-        forge_doctor.checks(settings.github, os.environ)
-        if github
-        else [*machine_doctor.checks(settings), *install_doctor.checks(settings)]
-    )
+    """Check this machine, the forge, or the language models: each thing ok or not, and what to do about it."""
+    settings, checks = _settings(config, overrides), list[Check]()
+    if github:
+        checks += forge_doctor.checks(settings.github, os.environ)
+    if model:
+        checks += model_doctor.checks(settings, os.environ, cap=max_cost)
+    if not checks:
+        checks += [*machine_doctor.checks(settings), *install_doctor.checks(settings)]
     _say(checks, checks_text(checks), as_json=as_json)
     raise typer.Exit(0 if all(check.ok for check in checks) else MachineError.exit_code)
 
@@ -230,6 +240,36 @@ def rebuild(
     _say({"folder": str(built.folder), "tasks": built.accepted, "rejected": built.rejected}, text, as_json=as_json)
 
 
+@recipes.command("learn")
+def learn_recipes(
+    export: Annotated[Path | None, typer.Option(help="Write rules to this file; its other rules stay.")] = None,
+    min_repositories: Annotated[int, typer.Option(min=1, help="In which a fix must have worked to become a rule.")] = 2,
+    not_public: Annotated[bool, typer.Option("--not-public", help="From what is private or held out, too.")] = False,
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the fixes that language models found, and export them as repair rules."""
+    paths = _settings(config, overrides).paths
+    ledger, blobs = Ledger(paths.ledger, create=False), BlobStore(paths.blobs)
+    found = learn.learn(ledger, blobs, min_repositories=min_repositories, not_public=not_public, export=export)
+    _say(found, learn.learned_text(found), as_json=as_json)
+
+
+@recipes.command("record")
+def record_replies(
+    file: Annotated[Path, typer.Argument(help="Becomes the file that `endpoint.replay` reads.")],
+    config: Config = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the replies of language models to a file, which answers instead of an endpoint."""
+    paths = _settings(config, overrides).paths
+    written = record(Ledger(paths.ledger, create=False), BlobStore(paths.blobs), file)
+    text = f"{count(written, 'answered request')} in {file}; -c endpoint.replay={file} reads them"
+    _say({"replies": written, "file": str(file)}, text, as_json=as_json)
+
+
 @docs.command("schema")
 def docs_schema() -> None:
     """Print docs/schema.md."""
@@ -240,6 +280,12 @@ def docs_schema() -> None:
 def docs_reasons() -> None:
     """Print docs/reasons.md."""
     typer.echo(reasons_page(), nl=False)
+
+
+@docs.command("distrust")
+def docs_distrust() -> None:
+    """Print docs/distrust.md."""
+    typer.echo(distrust_page(), nl=False)
 
 
 def _refuse_clash() -> None:

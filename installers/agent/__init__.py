@@ -1,1 +1,1 @@
-"""An agent: a language model that looks around in a throw-away container, and comes back with a recipe or nothing."""
+"""A language model in a throw-away container: it looks around, and what counts is the recipe that it writes."""

@@ -13,6 +13,24 @@ from pydantic import Field
 from miner.core.errors import ModelFault
 from miner.core.reasons import Reason
 from miner.core.records import Record
+from miner.core.spending import OverCap
+
+__all__ = [
+    "Form",
+    "Message",
+    "Model",
+    "OverCap",
+    "Prompt",
+    "Reply",
+    "Request",
+    "RequestRefused",
+    "Tool",
+    "ToolCall",
+    "ToolsUnsupported",
+    "Trouble",
+    "Unasked",
+    "Usage",
+]
 
 
 class ToolCall(Record):
@@ -135,11 +153,25 @@ class Trouble(ModelFault):
 
 
 class RequestRefused(Exception):
-    """The endpoint does not take this request (too long, against its rules, an unknown parameter): no fault of it."""
+    """The endpoint does not take this request (too long, against its rules, an unknown parameter): no fault of it.
+
+    Attributes:
+        free: surely nothing was charged for it.
+        fact: id of the fact that says so, "" where there is none.
+    """
+
+    def __init__(self, message: str, *, free: bool = True, fact: str = "") -> None:
+        super().__init__(message)
+        self.free = free
+        self.fact = fact
 
 
-class OverCap(Exception):
-    """A request could cost more than a cap leaves; the message names the cap."""
+class Unasked(Exception):
+    """No endpoint is asked, and the reply is not known: as if there were no model."""
+
+
+class ToolsUnsupported(RequestRefused):
+    """The endpoint, or the model, knows no calls of tools."""
 
 
 class Model(Protocol):

@@ -6,7 +6,7 @@ surroundings of the project before its declarations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from installers.interface import Signature
 from installers.repair import rules_build, rules_imports, rules_pytest, rules_python, rules_resolve, rules_system
@@ -32,9 +32,11 @@ _REASONS = {
 }
 
 
-def answers(recipe: Recipe, signature: Signature, context: Context) -> Iterator[tuple[Rule, Recipe]]:
+def answers(
+    recipe: Recipe, signature: Signature, context: Context, rules: Sequence[Rule] = RULES
+) -> Iterator[tuple[Rule, Recipe]]:
     """Return the rules that answer a signature, and the changed recipe of each; what is looked up is looked up late."""
-    for rule in RULES:
+    for rule in rules:
         changed = rule.edit(recipe, signature, context)
         if changed is not None:
             yield rule, changed

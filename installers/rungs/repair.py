@@ -14,6 +14,7 @@ from installers.interface import Attempt, Edit, Help, Proposal, Question, Signat
 from installers.memory import identity
 from installers.pythons import admits
 from installers.repair.context import Context
+from installers.repair.learned import learned_rules
 from installers.repair.modules import Index
 from installers.repair.packages import package_lookup
 from installers.repair.rule import Rule
@@ -52,7 +53,8 @@ def repair(question: Question, help_: Help) -> Proposal | None:
     best = furthest(question.past)
     if best is None:
         return None
-    return _Search(question, best, _context(question, help_, best)).next()
+    rules = (*RULES, *learned_rules(help_.workshop.settings.measure.ladder.learned))
+    return _Search(question, best, _context(question, help_, best), rules).next()
 
 
 def furthest(past: Sequence[Attempt]) -> Attempt | None:
@@ -93,12 +95,13 @@ class _Step:
 
 
 class _Search:
-    """The next proposal after what was tried."""
+    """The next proposal after what was tried; knowledge of ours comes before what was learned."""
 
-    def __init__(self, question: Question, best: Attempt, context: Context) -> None:
+    def __init__(self, question: Question, best: Attempt, context: Context, rules: Sequence[Rule]) -> None:
         self._past = question.past
         self._best = best
         self._context = context
+        self._rules = rules
         self._known = {identity(attempt.recipe) for attempt in question.past}
         self._alone, self._together = _tried(question.past, best)
 
@@ -116,7 +119,7 @@ class _Search:
     def _single(self) -> Iterator[list[_Step]]:
         """Each edit that was tried together with others only, and did not help that way."""
         for signature in self._best.signatures:
-            yield from ([_Step(rule, signature)] for rule in RULES if (rule.name, signature) in self._together)
+            yield from ([_Step(rule, signature)] for rule in self._rules if (rule.name, signature) in self._together)
 
     def _bundles(self) -> Iterator[list[_Step]]:
         """For each signature the first rule that is new, all at once; where that is known, one after another."""
@@ -127,7 +130,7 @@ class _Search:
 
     def _fresh(self, signature: Signature) -> Iterator[_Step]:
         """The rules that answer a signature and were not tried."""
-        for rule, _ in answers(self._best.recipe, signature, self._context):
+        for rule, _ in answers(self._best.recipe, signature, self._context, self._rules):
             if (rule.name, signature) not in self._alone | self._together:
                 yield _Step(rule, signature)
 

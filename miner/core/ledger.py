@@ -142,10 +142,12 @@ class Ledger:
             select(t.facts).where(t.facts.c.subject == subject, alive).order_by(t.facts.c.observed_at, t.facts.c.kind)
         )
 
-    def standing(self, kind: str, outcome: str = "ok") -> Iterator[Fact]:
-        """Yield the standing facts of a kind with an outcome, oldest first; many are never held at once."""
+    def standing(self, kind: str, outcome: str | None = "ok") -> Iterator[Fact]:
+        """Yield the standing facts of a kind with an outcome (None: any), oldest first; never many are held at once."""
         alive = t.facts.c.fact_id.not_in(select(t.tombstones.c.fact_id))
-        chosen = select(t.facts).where(t.facts.c.kind == kind, t.facts.c.outcome == outcome, alive)
+        chosen = select(t.facts).where(t.facts.c.kind == kind, alive)
+        if outcome is not None:
+            chosen = chosen.where(t.facts.c.outcome == outcome)
         with ledger_faults(), self._engine.connect().execution_options(yield_per=200) as connection:
             for row in connection.execute(chosen.order_by(t.facts.c.observed_at, t.facts.c.fact_id)):
                 yield fact_of(row)

@@ -113,6 +113,17 @@ class Memo:
         self.used.note(fact)
         return fact
 
+    def record(self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any], seen: Observation) -> Fact:
+        """Note one more observation for these inputs, whatever is known; it does not count as used.
+
+        For what may differ each time that it happens: a try, not an answer.
+        """
+        key = _key(producer, kind, subject, hash_of(inputs))
+        with self._locks.of(f"{key.kind}/{key.subject}/{key.input_hash}"):
+            made = self._made(key.model_copy(update={"ordinal": self._next_ordinal(key, [])}), seen, seen.measures)
+            self._emit(made)
+        return made
+
     def peek(self, producer: Producer, kind: str, subject: str, inputs: Mapping[str, Any]) -> Fact | None:
         """Return the fact that `measure` would answer with, None where it would measure; it does not count as used."""
         known = self._find(_key(producer, kind, subject, hash_of(inputs)))
@@ -153,18 +164,21 @@ class Memo:
     def _measure(self, key: FactKey, run: Callable[[], Observation]) -> Fact:
         started = time.monotonic()
         seen = run()
-        fact = Fact(
+        fact = self._made(key, seen, {**seen.measures, "wall_s": round(time.monotonic() - started, 3)})
+        self._emit(fact)
+        return fact
+
+    def _made(self, key: FactKey, seen: Observation, measures: dict[str, float]) -> Fact:
+        return Fact(
             key=key,
             observed_at=self._clock(),
             outcome=seen.outcome,
             payload=seen.payload,
             blobs=seen.blobs,
-            measures={**seen.measures, "wall_s": round(time.monotonic() - started, 3)},
+            measures=measures,
             logs=seen.logs,
             network=seen.network,
         )
-        self._emit(fact)
-        return fact
 
     def _next_ordinal(self, key: FactKey, known: list[Fact]) -> int:
         """Ordinals count on over tombstoned facts too: `find` with ordinal -1 asks for all of them."""

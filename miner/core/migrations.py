@@ -10,7 +10,7 @@ from sqlalchemy import Column, Connection, Engine, inspect, select
 from sqlalchemy.schema import CreateColumn
 
 from miner.core.errors import LedgerError
-from miner.core.tables import candidates, identity, intake, metadata, schema_version
+from miner.core.tables import candidates, identity, intake, metadata, schema_version, spending
 
 
 def _create(connection: Connection) -> None:
@@ -36,12 +36,17 @@ def _one_way(connection: Connection) -> None:
     connection.exec_driver_sql("DROP INDEX IF EXISTS ix_facts_producer")
 
 
+def _spending(connection: Connection) -> None:
+    """4: what language models cost."""
+    spending.create(connection, checkfirst=True)
+
+
 def _column(connection: Connection, column: Column[Any]) -> str:
     """Return a column as its table's definition has it."""
     return str(CreateColumn(column).compile(dialect=connection.dialect))
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _months, _one_way)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create, _months, _one_way, _spending)
 
 
 def current_version(connection: Connection) -> int:

@@ -13,6 +13,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -280,11 +281,13 @@ class Ladder(_Section):
         order: names of rungs, the first one first.
         enough: an attempt in which this share of the candidate's tests passes at the base ends the climb.
         budgets: of each rung.
+        learned: a file of repair rules as `swe-miner recipes learn --export` writes it, beside the shipped one.
     """
 
     order: tuple[str, ...]
     enough: float = Field(ge=0, le=1)
     budgets: dict[str, Budget]
+    learned: Place | None = None
 
 
 class Structured(_Section):
@@ -310,6 +313,7 @@ class Agent(_Section):
         money: that one session may cost, in US dollars.
         command_s: seconds of one command.
         output_chars: of one command that the model is shown.
+        text: names of models that are spoken to in text, without native calls of tools.
     """
 
     attempts: int = Field(ge=0)
@@ -319,6 +323,7 @@ class Agent(_Section):
     money: float = Field(ge=0)
     command_s: float = Field(gt=0)
     output_chars: int = Field(ge=200)
+    text: tuple[str, ...] = ()
 
 
 class ModelUse(_Section):
@@ -490,11 +495,13 @@ class Settings(_Section):
                 "prices": True,
                 "mine": _OF_MACHINE,
                 "docker": {"host"},
+                "measure": {"ladder": {"learned"}},
             },
         )
         kept["mine"]["source"] = "github" if self.source == "snapshot" else self.source  # a replay is no other source
         tables = {"base_packages": list(base_packages()), "tool_chain": list(tool_chain_packages())}
-        return {**kept, "pythons": python_entries(), **tables}
+        learned = [_steering(table) for _, table in learned_tables(self.measure.ladder.learned)]
+        return {**kept, "pythons": python_entries(), "learned": hash_of(learned), **tables}
 
 
 def configs_dir() -> Path:
@@ -508,6 +515,22 @@ def python_entries() -> list[dict[str, Any]]:
     """Return the interpreters of the shipped `pythons.toml` as JSON values."""
     entries: list[dict[str, Any]] = json.loads(canonical_json(_read(configs_dir() / "pythons.toml").get("python", [])))
     return entries
+
+
+@cache
+def learned_tables(own: Path | None) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return the repair rules as data, file by file: the shipped ones, then a user's own; read once in a process."""
+    files = [configs_dir() / "learned.toml", *([] if own is None else [own])]
+    return tuple((file.name, _read(file)) for file in files)
+
+
+def _steering(table: dict[str, Any]) -> dict[str, Any]:
+    """Return what of learned rules steers measuring: not how often they have worked before."""
+    rules = table.get("rule")
+    if not isinstance(rules, list):
+        return table
+    kept = [{k: v for k, v in one.items() if k != "provenance"} if isinstance(one, dict) else one for one in rules]
+    return {**table, "rule": kept}
 
 
 def base_packages() -> tuple[str, ...]:
@@ -550,7 +573,7 @@ def load_settings(
         key, sep, value = text.partition("=")
         if not sep:
             raise ConfigError(f"-c {text}: expected key=value")
-        _assign(merged, key.strip().split("."), value, where=f"-c {text}")
+        _assign(merged, _parts(key), value, where=f"-c {text}")
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
@@ -558,10 +581,21 @@ def load_settings(
 
 
 def run_flags(
-    *, source: str | None, month: str | None, forge_url: str | None, pilot: int | None, notify: str | None
+    *,
+    source: str | None = None,
+    month: str | None = None,
+    forge_url: str | None = None,
+    pilot: int | None = None,
+    notify: str | None = None,
+    max_cost: float | None = None,
 ) -> list[str]:
     """Return the flags of a run as `key=value` texts; a forge has REST and GraphQL where GitHub Enterprise has them."""
-    values = {"mine.source": source, "mine.month": month, "mine.pilot": pilot, "run.notify": notify}
+    values: dict[str, str | int | float | None] = {
+        "mine.source": source,
+        "mine.month": month,
+        "mine.pilot": pilot,
+    }
+    values |= {"run.notify": notify, "run.max_cost": max_cost}
     if forge_url is not None:
         root = forge_url.removesuffix("/")
         values |= {"github.url": root, "github.api_url": f"{root}/api/v3", "github.graphql_url": f"{root}/api/graphql"}
@@ -583,6 +617,11 @@ def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
             _merge(into[key], value)
         else:
             into[key] = value
+
+
+def _parts(key: str) -> list[str]:
+    """Return the parts of a dotted key; one with dots of its own stands in quotes, as in TOML."""
+    return [quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|([^."]+)', key.strip())]
 
 
 def _assign(into: dict[str, Any], path: list[str], text: str, *, where: str) -> None:

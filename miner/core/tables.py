@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Float,
@@ -139,3 +140,18 @@ decisions = Table(
     Column("policy_hash", String(64), nullable=False),
     Index("ix_decisions_state", "state", "code"),
 )
+
+spending = Table(
+    "spending",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("run_id", String(40), ForeignKey("runs.run_id"), nullable=False),
+    Column("month", String(7), nullable=False, index=True),
+    Column("repository", String(255), nullable=False),
+    Column("model", String(255), nullable=False),
+    Column("at", String(40), nullable=False),
+    Column("bound", BigInteger, nullable=False),
+    Column("money", BigInteger),
+    Index("ix_spending_run", "run_id", "repository"),
+)
+"""Requests to language models, in nano-dollars: their bounds, and what they have cost once that is known."""

@@ -7,18 +7,24 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from installers.attempt import ATTEMPT, attempt_of
+from pydantic import Field
+
+from installers.attempt import ATTEMPT, attempt_of, deciding
 from installers.interface import Attempt
+from installers.ladder import steps_of
+from installers.reports import log_digest
 from miner.core.blobs import BlobStore
 from miner.core.errors import InfrastructureFault, UsageError
 from miner.core.ledger import Ledger, fact_id
 from miner.core.reasons import Stage
 from miner.core.records import Decision, Evidence, Fact, Finding, Legible, Record, State
+from miner.jobs.render import count
 from miner.jobs.uncounted import uncounted
 from validators.case import Reader
 
 ID_CHARS = 12
 _DETAIL_CHARS = 240
+_TALKS = ("request", "reply", "transcript")
 
 
 class Seen(Record):
@@ -47,6 +53,9 @@ class Tried(Record):
 
     Attributes:
         edits: what was changed of the declared recipe, and why.
+        tokens: that language models read and wrote for it.
+        money: that they cost, in US dollars.
+        logs: what says most about it, by name: a digest that `--log` opens.
     """
 
     rung: str
@@ -58,6 +67,9 @@ class Tried(Record):
     seconds: float
     signatures: tuple[str, ...]
     edits: tuple[Legible, ...]
+    tokens: int = 0
+    money: float = 0.0
+    logs: dict[str, str] = Field(default_factory=dict)
 
 
 class Account(Record):
@@ -102,7 +114,7 @@ def why(ledger: Ledger, reader: Reader, instance_id: str) -> Account:
     return Account(
         decision=decision,
         findings=tuple(ledger.findings_of(instance_id)),
-        attempts=tuple(_tried(attempt_of(fact, reader.blobs)) for fact in facts if fact.key.kind == ATTEMPT),
+        attempts=tuple(_tried(attempt_of(fact, reader.blobs), facts) for fact in facts if fact.key.kind == ATTEMPT),
         notes=_notes(reader, decision, facts),
         facts=tuple(_seen(fact) for fact in facts),
         faults=tuple(Met(reason=row.reason, message=row.message, at=row.at) for row in ledger.faults_of(instance_id)),
@@ -122,7 +134,7 @@ def _notes(reader: Reader, decision: Decision, facts: Sequence[Fact]) -> tuple[s
     return (*notes, *(f"pytest option left out: {option}" for option in dropped))
 
 
-def _tried(made: Attempt) -> Tried:
+def _tried(made: Attempt, trail: Sequence[Fact]) -> Tried:
     return Tried(
         rung=made.rung,
         number=made.number,
@@ -133,7 +145,21 @@ def _tried(made: Attempt) -> Tried:
         seconds=made.seconds,
         signatures=tuple(map(str, made.signatures)),
         edits=tuple(f"{edit.rule}: {edit.why}" for edit in made.edits),
+        tokens=made.tokens,
+        money=made.money,
+        logs=_logs_of(made, trail),
     )
+
+
+def _logs_of(made: Attempt, trail: Sequence[Fact]) -> dict[str, str]:
+    """Return what was said to and by a language model, and the log of the step that decided."""
+    known = {fact_id(fact.key): fact for fact in trail}
+    asked = [known[name] for name in made.asked if name in known]
+    logs = {name: digest for fact in asked for name, digest in {**fact.blobs, **fact.logs}.items() if name in _TALKS}
+    decisive = deciding(steps_of(trail, made), made)
+    if decisive is not None and (digest := log_digest(decisive)) is not None:
+        logs["log"] = digest
+    return logs
 
 
 def _never_seen(known: Iterable[str], instance_id: str) -> str:
@@ -199,11 +225,13 @@ def _evidence_lines(instance_id: str, found: Iterable[Evidence]) -> list[str]:
 def _attempt_lines(made: Tried) -> list[str]:
     passed = "" if made.share is None else f", {made.share:.0%} of its tests pass at the base"
     outcome = "healthy" if made.outcome == "ok" else made.outcome
-    lines = [f"  {made.number} {made.rung:<9} Python {made.python}: {outcome}{passed}, {made.seconds:.1f} s"]
+    cost = f", {count(made.tokens, 'token')}, ${made.money:.4f}" if made.tokens or made.money else ""
+    lines = [f"  {made.number} {made.rung:<10} Python {made.python}: {outcome}{passed}, {made.seconds:.1f} s{cost}"]
     lines += [f"      edit {edit}" for edit in made.edits]
     if made.outcome != "ok":
         lines += [f"      {textwrap.shorten(made.detail, _DETAIL_CHARS, placeholder=' ...')}"]
     lines += [f"      shows {signature}" for signature in made.signatures]
+    lines += [f"      {name}: {digest[:ID_CHARS]}" for name, digest in sorted(made.logs.items())]
     return lines
 
 

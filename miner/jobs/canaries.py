@@ -9,7 +9,9 @@ from enum import StrEnum
 
 import docker
 
-from miner.core.errors import ForgeUnreachable, IndexUnreachable, InfrastructureFault
+from installers.models.desk import off_because
+from installers.models.doctor import check_reached
+from miner.core.errors import ForgeUnreachable, IndexUnreachable, InfrastructureFault, ModelFault
 from miner.core.reasons import Reason
 from miner.core.records import Fact
 from miner.core.settings import Settings
@@ -30,6 +32,7 @@ class Service(StrEnum):
     INDEX = "index"
     FORGE = "forge"
     REGISTRY = "registry"
+    MODEL = "model"
 
 
 _OF_FAULT = {
@@ -39,6 +42,9 @@ _OF_FAULT = {
     Reason.FORGE_ERROR: Service.FORGE,
     Reason.MIRROR_FAILED: Service.FORGE,
     Reason.BASE_IMAGE_UNAVAILABLE: Service.REGISTRY,
+    Reason.MODEL_UNREACHABLE: Service.MODEL,
+    Reason.MODEL_ERROR: Service.MODEL,
+    Reason.MODEL_LIMITED: Service.MODEL,
 }
 _OF_PRODUCER = {"pypi": Service.INDEX, "installers": Service.INDEX}
 
@@ -60,6 +66,8 @@ def canaries(settings: Settings) -> Mapping[Service, Canary]:
         found[Service.FORGE] = _forge(settings)
     if settings.docker.base_image is not None:
         found[Service.REGISTRY] = _registry(settings, settings.docker.base_image)
+    if settings.endpoint.replay is None and not off_because(settings, os.environ):
+        found[Service.MODEL] = _model(settings)
     return found
 
 
@@ -86,6 +94,17 @@ def _forge(settings: Settings) -> Canary:
         status = ForgeClient(once, tokens=tokens_from(once, os.environ)).get("/rate_limit").status
         if status != 200:
             raise ForgeUnreachable(f"the forge answers its own rate limit with status {status}")
+
+    return ask
+
+
+def _model(settings: Settings) -> Canary:
+    """Ask the endpoint for its list of models, which costs nothing; that it has none is an answer as well."""
+
+    def ask() -> None:
+        check = check_reached(settings, os.environ)
+        if not check.ok:
+            raise ModelFault(f"the endpoint of language models: {check.detail}", next_step=check.next_step)
 
     return ask
 

@@ -10,11 +10,19 @@ from miner.core.settings import Run
 
 
 class Spent(Record):
-    """What a run has asked of the forge so far; `waited_s` adds up the waits of all threads for its limits."""
+    """What a run has spent so far.
+
+    Attributes:
+        requests: of the forge.
+        points: of the forge.
+        waited_s: adds up the waits of all threads for the forge's limits.
+        money: that language models cost, in US dollars, what is reserved for requests under way included.
+    """
 
     requests: int = 0
     points: int = 0
     waited_s: float = 0.0
+    money: float = 0.0
 
 
 class Caps:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import signal
 import threading
@@ -18,6 +20,7 @@ from installers.attempt import ATTEMPT, PRODUCER
 from installers.eviction import AGAIN
 from installers.interface import Memory
 from installers.memory import lesson_of, memory_of
+from installers.models.desk import Desk, desk_of, model_names, recorded_desk
 from installers.pythons import chosen_among
 from installers.workshop import Room, Workshop
 from miner.core.blobs import BlobStore
@@ -25,14 +28,15 @@ from miner.core.errors import InfrastructureFault, Interrupted
 from miner.core.ledger import Ledger, fact_id
 from miner.core.memo import Emit, KeyedLocks, Memo
 from miner.core.reasons import Reason
-from miner.core.records import Fact, FactKey, Seen
+from miner.core.records import Fact, FactKey, Seen, Visibility
 from miner.core.settings import Settings
+from miner.core.spending import Spending as Money
 from miner.crawlers.github.tokens_pool import Spending
 from miner.crawlers.index import IndexClient, index_hosts
 from miner.crawlers.interface import Item, Source
 from miner.jobs.disk import Disk, sweep
 from miner.jobs.machine import versions
-from miner.jobs.sources import means_of, open_source, settled
+from miner.jobs.sources import means_of, open_source, settled, with_models
 from miner.sandbox import janitor
 from miner.sandbox.base_image import BaseImage, ensure_base_image, known_base_image
 from miner.sandbox.engine import connect
@@ -53,6 +57,7 @@ class Context:
         new_facts: ids of the facts that this run has measured.
         owner: on whose behalf it makes things in the engine.
         spent: returns what was asked of the forge so far.
+        spending: what language models have cost.
         disk: evicts what can be had again.
         ended: how a run is noted that came to its end.
     """
@@ -72,11 +77,13 @@ class Context:
         means = means_of(settings, self._index, self.blobs, self.stop, self.ledger)
         self.source = source or open_source(means)
         self.spent: Callable[[], Spending] = lambda: means.forge.spent
+        self.spending = Money(self.ledger)
         self._closing = closing
         self._locks = KeyedLocks()
         self._client: docker.DockerClient | None = None
         self.disk = Disk(settings.run.max_disk_gb, self.ledger, self.blobs, lambda: self._client)
         self._memory: Memory | None = None
+        self._desk: tuple[Desk | None, ...] = ()
         self._opened: tuple[BaseImage, Room] | None = None
 
     def memo(self, emit: Emit) -> Memo:
@@ -182,6 +189,28 @@ class Context:
                 self._memory = memory_of(lesson for lesson in lessons if measured[lesson.fact] in ended)
             return self._memory
 
+    @property
+    def models(self) -> Desk | None:
+        """Where language models are asked on behalf of this run; None where there are none."""
+        with self._locks.of("models"):
+            if not self._desk:
+                desk = desk_of(self.settings, self.spending, self.run_id, blobs=self.blobs, stopped=self.stop)
+                self._desk = (desk or self._recorded_desk(),)
+            return self._desk[0]
+
+    def _recorded_desk(self) -> Desk | None:
+        """Return a desk with the replies of earlier runs, None where these asked no model."""
+        names: tuple[str, ...] = model_names(self.settings, os.environ)
+        for run in reversed(self.ledger.runs()):
+            names = names or tuple(json.loads(run.settings)["measure"].get("model", {}).get("order", ()))
+        return recorded_desk(names, self.blobs, self.settings.endpoint) if names else None
+
+    def models_for(self, instance_id: str) -> Desk | None:
+        """Return the models that may be shown a candidate: those of others see public ones only (law 5)."""
+        seen = self.ledger.candidate(instance_id)
+        public = seen is not None and seen.visibility == Visibility.PUBLIC
+        return self.models if public or self.settings.endpoint.private else None
+
     def _ended_runs(self) -> frozenset[str]:
         """Return the ids of the runs up to the last one that came to its end: what follows is one run in parts."""
         runs = self.ledger.runs()
@@ -213,7 +242,7 @@ def open_context(settings: Settings, command: str, source: Source[Any] | None = 
         LedgerBusy: another run holds the ledger.
         Interrupted: a signal came; everything that was completed is kept.
     """
-    settings = settled(settings)
+    settings = with_models(settled(settings), os.environ)
     with ExitStack() as closing:
         context = Context(settings, closing, source)
         closing.callback(context.ledger.close)

@@ -11,6 +11,7 @@ from miner.jobs.archive import notes_of
 from miner.jobs.context import Context
 from miner.jobs.estimate import Extrapolation
 from miner.jobs.funnel import discovery, funnel
+from miner.jobs.models import models_line
 from miner.jobs.summary import Summary
 from miner.jobs.watch import Watch, spent_in
 
@@ -49,6 +50,7 @@ def summary(context: Context, watch: Watch, done: Done, seconds: float) -> Summa
         release=str(release.folder) if release is not None else "",
         tasks=release.accepted if release is not None else accepted,
         spent=spent_in(context),
+        models=models_line(context),
         notes=notes_of(context),
         capped=watch.caps.stopped,
         pilot=done.pilot,

@@ -49,7 +49,7 @@ class Extrapolation(Record):
         hours: on this machine, with as many workers.
         disk_gb: of image layers.
         points: of the forge.
-        money: what a language model would cost; there is none.
+        money: that language models would cost, in US dollars; what was known in this ledger counts as asked anew.
         assumptions: what the numbers rest on.
     """
 

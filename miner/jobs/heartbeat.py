@@ -59,6 +59,7 @@ class Heartbeat(Record):
     spent: Spent = Spent()
     max_points: int | None = None
     max_hours: float | None = None
+    max_cost: float | None = None
     breakers: tuple[OpenBreaker, ...] = ()
     capped: str = ""
 
@@ -105,6 +106,7 @@ class Pulse(Reporter):
             month=settings.mine.month,
             max_points=settings.run.max_points,
             max_hours=settings.run.max_hours,
+            max_cost=settings.run.max_cost,
         )
 
     def begin(self, stage: str, total: int) -> None:

@@ -14,13 +14,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from installers.attempt import ATTEMPT
 from miner.core.hashing import hash_of
 from miner.core.records import Decision, Fact, State
 from miner.crawlers.github.source import GithubSource
 from miner.jobs.context import Context
 from miner.jobs.discovery import Discovered, discover, items_of, shuffled
 from miner.jobs.done import Done
-from miner.jobs.estimate import Extrapolation, Interval, exactly, mean, share
+from miner.jobs.estimate import Extrapolation, Interval, mean, share
 from miner.jobs.mining import mine_all
 from miner.jobs.watch import Watch
 
@@ -127,7 +128,7 @@ def extrapolate(
         hours=hours["mining"].plus(hours["crawl"]),
         disk_gb=_by_stratum(costs, of_stratum, sizes, "bytes").times(candidates).scaled(1 / _GB),
         points=_over_units(units, [one.points for one in found]),
-        money=exactly(0.0),
+        money=_by_stratum(costs, of_stratum, sizes, "money").times(candidates),
         assumptions=_assumptions(units, len(found), len(decisions) - len(judged)),
     )
 
@@ -159,6 +160,7 @@ def _costs(context: Context, decisions: Iterable[Decision]) -> dict[str, dict[st
             cost[fact.key.kind.partition(".")[0]] += seconds
             cost["seconds"] += seconds
             cost["bytes"] += _layer_bytes(fact)
+            cost["money"] += fact.measures.get("money", 0.0) if fact.key.kind == ATTEMPT else 0.0
         costs[decision.instance_id] = cost
     return costs
 
@@ -173,7 +175,7 @@ def _assumptions(units: int, seen: int, faulted: int) -> tuple[str, ...]:
         "intervals of 95 %; strata are repositories by their number of candidates",
         "hours are those of this machine with its present workers; whoever shares an environment makes them fewer",
         "disk counts the layers of images alone, each once",
-        "no language model is used: no money",
+        "money is what the attempts of the sample cost when their models were asked, whatever the caps",
     ]
     if seen < units:
         said.insert(1, f"{seen} of {units} repositories were looked into: a seeded sample")

@@ -85,6 +85,8 @@ def summary_text(summary: Summary) -> str:
     lines.append(f"{count(summary.measured, 'fact')} measured, {summary.known} known, {summary.seconds:.0f} s")
     if summary.spent.requests:
         lines.append(spent_line(summary.spent))
+    if summary.models:
+        lines.append(summary.models)
     lines += [f"note: {note}" for note in summary.notes]
     if summary.pilot is not None:
         lines += ["", pilot_text(summary.pilot)]
@@ -112,7 +114,7 @@ def pilot_text(pilot: Extrapolation) -> str:
         ("hours", pilot.hours, 1),
         ("disk, GB", pilot.disk_gb, 1),
         ("points", pilot.points, 0),
-        ("money", pilot.money, 0),
+        ("money, $", pilot.money, 2),
     ):
         numbers = (f"{number:>12,.{digits}f}" for number in (value.estimate, value.low, value.high))
         lines.append("  {:<12}{}   {} to{}".format(name, *numbers))

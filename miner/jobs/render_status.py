@@ -87,6 +87,9 @@ def _rest(found: Status) -> list[str]:
         lines.append(f"{'breaker':<10}{textwrap.shorten(said, _WIDTH - 10, placeholder=' ...')}")
     if found.spent.requests or found.max_points is not None or found.max_hours is not None:
         lines.append(f"{'spent':<10}{_spent(found)}")
+    if found.spent.money or found.max_cost is not None:
+        money = f" of ${found.max_cost:,.2f}" if found.max_cost is not None else ""
+        lines.append(f"{'models':<10}${found.spent.money:,.4f}{money}")
     if found.capped:
         lines.append(f"{'cap':<10}{found.capped}")
     return lines

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from miner.core.errors import CapReached, DiskFull, DockerUnavailable, ForgeLimited, ForgeToken, InfrastructureFault
 from miner.core.memo import Emit
+from miner.core.reasons import Reason
 from miner.engines.interface import Work
 from miner.engines.local import LocalEngine
 from miner.jobs.breakers import Breakers, Outcome
@@ -52,7 +53,7 @@ def in_rounds(
         if isinstance(result.error, CapReached):
             watch.caps.hit(str(result.error))
             return None
-        if not isinstance(result.error, _STOPS_THE_RUN):
+        if not _stops_the_run(result.error):
             breakers.note(result)
         return result
 
@@ -73,6 +74,11 @@ def in_rounds(
         raise
 
 
+def _stops_the_run(error: InfrastructureFault | None) -> bool:
+    """Whether nothing could go on after a fault: what comes next would meet it as well."""
+    return isinstance(error, _STOPS_THE_RUN) or (error is not None and error.reason is Reason.MODEL_LOGIN)
+
+
 def _attended(results: Iterator[Made | None], breakers: Breakers[Made]) -> Iterator[Made]:
     """Yield the results of one round; nothing is final before all of it was looked at."""
     doubted: dict[str, Made] = {}
@@ -82,7 +88,7 @@ def _attended(results: Iterator[Made | None], breakers: Breakers[Made]) -> Itera
         if (standing := result.in_doubt()) is not result:
             doubted[result.name] = result
         yield standing
-        if isinstance(result.error, _STOPS_THE_RUN):
+        if result.error is not None and _stops_the_run(result.error):
             raise result.error
         breakers.attend()
     breakers.attend(at_the_end=True)

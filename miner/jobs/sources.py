@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from installers.models.desk import model_names, off_because
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError
 from miner.core.ledger import Ledger
@@ -60,6 +61,14 @@ def settled(settings: Settings) -> Settings:
         raise ConfigError(f"mine.month: the snapshot is of {said.month}", next_step=f"--month {said.month}")
     taken = {name: value for name, value in said.mine if name not in mine.model_fields_set}
     return settings.model_copy(update={"mine": mine.model_copy(update={**taken, "month": said.month})})
+
+
+def with_models(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    """Return the settings with the models that the environment names, where any is asked: a run notes which ones."""
+    if off_because(settings, environ):
+        return settings
+    model = settings.measure.model.model_copy(update={"order": model_names(settings, environ)})
+    return settings.model_copy(update={"measure": settings.measure.model_copy(update={"model": model})})
 
 
 def means_of(

@@ -114,6 +114,7 @@ class Status(Record):
     spent: Spent = Spent()
     max_points: int | None = None
     max_hours: float | None = None
+    max_cost: float | None = None
     capped: str = ""
 
 
@@ -180,6 +181,7 @@ def _of_run(settings: Settings, ledger: Ledger, run: Row[Any], options: Sequence
         spent=beat.spent if beat else Spent(),
         max_points=beat.max_points if beat else None,
         max_hours=beat.max_hours if beat else None,
+        max_cost=beat.max_cost if beat else None,
         capped=beat.capped if beat else "",
         next=_next(state, bool(faults), run.command, [*_flags(settings, source, month), *_pilot(run)], options),
     )

@@ -74,7 +74,8 @@ def build(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]
 
     files = tree_of(extracted, context.blobs)
     wanted = InstallCase.of(case.candidate, case.declared, files, pack)
-    return install(context.workshop(), bench.memo, wanted, context.memory).facts
+    models = context.models_for(bench.instance_id)
+    return install(context.workshop(), bench.memo, wanted, context.memory, models).facts
 
 
 def run_before(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:

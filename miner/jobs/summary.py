@@ -17,7 +17,8 @@ class Summary(Record):
         known: facts that the decisions rest on and that were there before.
         release: folder of the release, as configured; "" where none was written.
         tasks: candidates that were accepted.
-        spent: requests and points of the forge.
+        spent: of the forge's points, and of money.
+        models: a sentence on language models: what they cost, or why none is asked.
         notes: sentences on what discovery as a whole could not see.
         capped: which cap the run stopped at, "" if at none.
         pilot: what all candidates would come to, of a pilot.
@@ -34,6 +35,7 @@ class Summary(Record):
     release: str
     tasks: int
     spent: Spent = Spent()
+    models: Legible = ""
     notes: tuple[Legible, ...] = ()
     capped: str = ""
     pilot: Extrapolation | None = None

@@ -61,6 +61,11 @@ def watching(context: Context, command: str, *, quiet: bool) -> Iterator[Watch]:
 
 
 def spent_in(context: Context) -> Spent:
-    """Return what a run has asked of the forge so far."""
+    """Return what a run has spent so far."""
     found = context.spent()
-    return Spent(requests=found.requests, points=found.points, waited_s=found.waited_s)
+    return Spent(
+        requests=found.requests,
+        points=found.points,
+        waited_s=found.waited_s,
+        money=context.spending.spent(context.run_id),
+    )

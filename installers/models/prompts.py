@@ -1,0 +1,82 @@
+"""Prompts from the templates in `configs/prompts`: sandboxed, strict, and with a version that changes with their text.
+
+Nothing of a repository is ever a template: it only comes in as a value, between fences where it is text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import FileSystemLoader, StrictUndefined, meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from installers.distrust.fence import fence
+from installers.models.interface import Prompt
+from miner.core.hashing import hash_of
+from miner.core.settings import configs_dir
+
+
+def render(name: str, /, **values: Any) -> Prompt:
+    """Return a prompt from the template `configs/prompts/NAME.j2`.
+
+    Args:
+        name: of the template, without its ending.
+        values: what it asks for; one that it asks for and does not get is an error.
+
+    Raises:
+        TemplateError: the template is missing or wrong, or a value is.
+    """
+    text = _environment().get_template(f"{name}.j2").render(**values)
+    return Prompt(name=name, version=_version(f"{name}.j2"), text=f"{text.strip()}\n")
+
+
+@cache
+def _environment() -> ImmutableSandboxedEnvironment:
+    templates = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(configs_dir() / "prompts"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters["fence"] = _fenced
+    templates.globals["fence"] = fence
+    return templates
+
+
+def _fenced(text: str, label: str) -> str:
+    """Return `fence` as a filter has it: the text first."""
+    return fence(label, text)
+
+
+@cache
+def _version(name: str) -> str:
+    """Return the hash of a template's own text and of all that it includes, however deep."""
+    found: dict[str, str] = {}
+    wanted = [name]
+    while wanted:
+        known = wanted.pop()
+        if known not in found:
+            found[known] = _source(known)
+            wanted += _included(known, found[known])
+    return hash_of(found)
+
+
+def _source(name: str) -> str:
+    loader = _environment().loader
+    if loader is None:
+        raise ValueError("templates have no loader")
+    return loader.get_source(_environment(), name)[0]
+
+
+def _included(name: str, source: str) -> list[str]:
+    names = meta.find_referenced_templates(_environment().parse(source))
+    return [_known(name, one) for one in names]
+
+
+def _known(name: str, included: str | None) -> str:
+    if included is None:
+        raise ValueError(f"{name} includes a template whose name is computed: its version would not be known")
+    return included
