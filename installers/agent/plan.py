@@ -46,6 +46,11 @@ class Plan:
     pack: Pack
 
     @property
+    def answers(self) -> bool:
+        """Whether somebody can be asked."""
+        return self.help.models is not None and self.help.models.answers
+
+    @property
     def pythons(self) -> tuple[str, ...]:
         """Versions that a recipe may name: those that the project admits; of one that admits none, the declared one."""
         tree, recipe = self.question.tree, self.question.declared

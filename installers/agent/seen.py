@@ -10,6 +10,14 @@ from typing import Any
 from miner.core.records import legible
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_VOLATILE = (
+    # of what tools print: what it is, what it becomes, so that the same command is answered alike
+    (re.compile(r"\bin (?:\d+m ?)?\d+(?:\.\d+)?m?s\b"), "in some time"),
+    (re.compile(r"\b\d+\.\d\ds\b"), "some time"),
+    (re.compile(r"\b0x[0-9a-f]{8,}\b"), "0x"),
+    (re.compile(r"\.tmp\w{6}\b"), ".tmp"),
+    (re.compile(r"/tmp/(?:tmp|build-env-|pip-\w+-)\w{6,}"), "/tmp/tmp"),  # noqa: S108 - a pattern, no path of ours
+)
 _LONGEST = 200
 
 
@@ -35,11 +43,11 @@ class Seen:
     error: str = ""
 
     def shown(self, most: int) -> str:
-        """Return output as a model is shown it: legible, and cut to its head and tail."""
+        """Return output as a model is shown it: legible, steady, and cut to its head and tail."""
         if self.left_out:
-            head, tail = clean(self.head), clean(self.tail)
+            head, tail = steady(clean(self.head)), steady(clean(self.tail))
         else:
-            head = tail = clean(self.head + self.tail)
+            head = tail = steady(clean(self.head + self.tail))
             if len(head) <= most:
                 return head
         half = most // 2
@@ -87,3 +95,10 @@ def clean(data: bytes) -> str:
     """Return legible text without colours; what a program wrote over its own line stands on a line of its own."""
     text = _ANSI.sub("", data.decode("utf-8", "surrogateescape"))
     return legible(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def steady(text: str) -> str:
+    """Return output of tools without times, addresses and names that are other ones each time."""
+    for pattern, said in _VOLATILE:
+        text = pattern.sub(said, text)
+    return text

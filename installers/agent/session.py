@@ -19,7 +19,7 @@ from installers.agent.room import Room, room
 from installers.agent.transcript import Transcript
 from installers.distrust.tree import TreeEdit
 from installers.models.desk import Answer
-from installers.models.interface import Message, Prompt, Request, ToolsUnsupported
+from installers.models.interface import Message, Prompt, Request, ToolsUnsupported, Unasked
 from miner.core.errors import InfrastructureFault, Interrupted
 from miner.core.reasons import Reason
 from miner.core.records import Observation, legible
@@ -75,7 +75,7 @@ class _Holding:
                 ending = self._talk(hands)
                 changed, ending = _changed(hands, ending)
         except BaseException as error:
-            if self._transcript and not isinstance(error, ToolsUnsupported):
+            if self._transcript and not isinstance(error, ToolsUnsupported | Unasked):
                 reason = error.reason if isinstance(error, InfrastructureFault) else Reason.INTERNAL_ERROR
                 with suppress(Interrupted):
                     note(self._observed(reason.value, str(error)))

@@ -5,12 +5,13 @@
 
 It prints one line of JSON, then what is kept of the output: head and tail, each half of BYTES. Output lies on no disk,
 and its end is not waited for: a process that a command leaves behind may hold the pipe. A command that takes too long
-is killed with everything else that runs as this user. It guards nothing: it keeps a box usable, the box is the lock.
+is killed with everything that it has started. It guards nothing: it keeps a box usable, the box is the lock.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import select
@@ -24,6 +25,7 @@ from pathlib import Path
 CHUNK = 65536
 DRAIN_S = 0.5
 ROUNDS = 50
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class Kept:
@@ -62,6 +64,7 @@ class Kept:
 
 def run(command: str, seconds: float, most: int) -> None:
     """Run a command to its end, or for so long."""
+    adopt()
     end = time.monotonic() + seconds
     reader, writer = os.pipe()
     child = subprocess.Popen(
@@ -75,7 +78,7 @@ def run(command: str, seconds: float, most: int) -> None:
                 child.wait(max(0.0, end - time.monotonic()))
     late = child.poll() is None
     if late:
-        kill_all()
+        kill_descendants()
         child.wait(10)
     drained = time.monotonic() + DRAIN_S
     while time.monotonic() < drained and take(reader, kept, 0.05) == "data":
@@ -92,27 +95,38 @@ def take(descriptor: int, kept: Kept, wait: float) -> str:
     return "data" if data else "end"
 
 
-def kill_all() -> None:
-    """Kill every process of this user but this one and the one that waits for it, until there is none."""
-    mine = {os.getpid(), os.getppid()}
+def kill_descendants() -> None:
+    """Kill every process that this one has started, and those that they have, until there is none."""
     for _ in range(ROUNDS):
-        found = [folder for folder in Path("/proc").iterdir() if folder.name.isdigit() and runs_as_we_do(folder)]
-        others = [int(folder.name) for folder in found if int(folder.name) not in mine]
-        for pid in others:
+        found = descendants()
+        for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if not others:
+        if not found:
             return
         time.sleep(0.02)
 
 
-def runs_as_we_do(folder: Path) -> bool:
-    """Whether a folder of /proc is that of a living process of this user."""
-    try:
-        state = folder.joinpath("stat").read_bytes().rpartition(b")")[2].split()[0]
-        return state != b"Z" and folder.stat().st_uid == os.getuid()
-    except OSError:
-        return False
+def descendants() -> list[int]:
+    """Return the living processes below this one; what has lost its parent is below it as well (`adopt`)."""
+    parents = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                state, parent = folder.joinpath("stat").read_bytes().rpartition(b")")[2].split()[:2]
+                if state != b"Z":
+                    parents[int(folder.name)] = int(parent)
+    found: list[int] = []
+    level = {os.getpid()}
+    while level:
+        level = {pid for pid, parent in parents.items() if parent in level}
+        found += level
+    return found
+
+
+def adopt() -> None:
+    """Become the parent of all orphans below: a daemon that a command starts stays in reach (prctl(2))."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def read(path: str, most: int) -> None:

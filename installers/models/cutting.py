@@ -35,7 +35,8 @@ _HASH = re.compile(r"\s*--hash=|\s*#\s*via\b")
 
 def cut(path: str, text: str, budget: int) -> tuple[str, bool]:
     """Return what of a file matters, never longer in UTF-8 than a budget of bytes, and whether anything is left out."""
-    kept = "\n".join(line[:_LONGEST_LINE].rstrip() for line in _reader(path)(text.split("\n")))
+    lines = [line[:_LONGEST_LINE].rstrip() for line in text.split("\n")]
+    kept = "\n".join(_reader(path)(lines))
     kept = re.sub(r"\n{3,}", "\n\n", kept).strip("\n")
     if _bytes(kept) > budget:
         kept = _within(_telling(kept.split("\n")), budget)

@@ -25,6 +25,8 @@ _MOST_PLACES = 2
 _WORD = re.compile(r"[\w./+-]{3,}")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f]")
 _MARGIN = re.compile(r"^ {9}", re.MULTILINE)
+_LONG_LINE = re.compile(r"([^\n]{4000})[^\n]+")
+"""No message needs as much, and what an expression costs may grow with the square of a line."""
 _OF_HOOK = re.compile(r"^ {9}\[std(?:out|err)\]$", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n")
 _ERROR = re.compile(r"error|cause|because|not found|no such|cannot|fail|missing|invalid|unrecognized|timed? ?out", re.I)
@@ -70,7 +72,7 @@ def steady(log: str) -> str:
     """
     if len(log) > 2 * _PART:
         log = f"{log[:_PART]}\n{log[-_PART:]}"
-    text = _ANSI.sub("", log.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _LONG_LINE.sub(r"\1", _ANSI.sub("", log.replace("\r\n", "\n").replace("\r", "\n")))
     if _OF_HOOK.search(text):
         text = _MARGIN.sub("", text)
     for pattern, said in _VOLATILE:
@@ -87,7 +89,7 @@ def relevant(log: str, signatures: Sequence[Signature], budget_chars: int) -> st
         budget_chars: the result is never longer.
     """
     text = steady(log)
-    if len(text) <= budget_chars and all(len(line) <= _WIDTH and not _NOISE.match(line) for line in text.split("\n")):
+    if len(text) <= budget_chars and all(len(line) <= _WIDTH and not _is_noise(line) for line in text.split("\n")):
         return text
     return _Excerpt(text, min(_WIDTH, budget_chars)).within(signatures, budget_chars)
 
@@ -135,7 +137,7 @@ class _Excerpt:
         return [index for index, line in enumerate(self._lines) if line.startswith("E   ")][-1:]
 
     def _told(self, indexes: Iterable[int]) -> Iterator[int]:
-        return (index for index in indexes if not _NOISE.match(self._lines[index]))
+        return (index for index in indexes if not _is_noise(self._lines[index]))
 
     def _head(self) -> list[int]:
         return [index for index, line in enumerate(self._lines[: 4 * _HEAD]) if line.strip()][:_HEAD]
@@ -177,7 +179,7 @@ class _Excerpt:
             index = next((at for at in range(place, len(self._lines)) if self._lines[at].startswith(line)), None)
             if index is not None and line.strip():
                 place = index + 1
-                found += [] if _NOISE.match(line) else [index]
+                found += [] if _is_noise(line) else [index]
         return found
 
     def _line(self, place: int) -> int:
@@ -207,6 +209,10 @@ class _Excerpt:
         if last < len(self._lines) - 1:
             parts.append(_gap(len(self._lines) - 1 - last))
         return "\n".join(parts)
+
+
+def _is_noise(line: str) -> bool:
+    return _NOISE.match(line[:_WIDTH]) is not None
 
 
 def _gap(count: int) -> str:

@@ -14,6 +14,7 @@ from installers.agent.session import Held, held
 from installers.agent.stand import stand_of
 from installers.interface import Edit, Help, Proposal, Question, Refusal
 from installers.memory import identity
+from installers.models.interface import Unasked
 from installers.models.turns import turn
 from installers.rungs.repair import furthest
 from miner.core.hashing import hash_of, sha256_bytes
@@ -26,7 +27,12 @@ KIND = "install.agent"
 
 
 def agent(question: Question, help_: Help) -> Proposal | None:
-    """Return the next recipe that a session came to, or why it came to none; None where no model is to be asked."""
+    """Return the next recipe that a session came to, or why it came to none; None where no model is to be asked.
+
+    Raises:
+        InfrastructureFault: the endpoint, the engine or the package index was at fault.
+        Unasked: the session was not held before, and no endpoint is set.
+    """
     whose = turn(question, help_, "agent", help_.workshop.settings.measure.model.agent.attempts)
     if whose is None or help_.pack is None:
         return None
@@ -52,6 +58,8 @@ def _session(plan: Plan) -> Fact:
         return memo.record(PRODUCER, KIND, subject, broken_off, seen)
 
     def run() -> Observation:
+        if not plan.answers:
+            raise Unasked("this session was not held before, and no endpoint is set")
         done = held(plan, note)
         if done.capped:
             raise _Capped(done)

@@ -22,6 +22,7 @@ from installers.interface import Memory
 from installers.memory import lesson_of, memory_of
 from installers.models.desk import Desk, desk_of, model_names, recorded_desk
 from installers.pythons import chosen_among
+from installers.repair.learned import learned_rules
 from installers.workshop import Room, Workshop
 from miner.core.blobs import BlobStore
 from miner.core.errors import InfrastructureFault, Interrupted
@@ -77,6 +78,7 @@ class Context:
         means = means_of(settings, self._index, self.blobs, self.stop, self.ledger)
         self.source = source or open_source(means)
         self.spent: Callable[[], Spending] = lambda: means.forge.spent
+        learned_rules(settings.measure.ladder.learned)  # what is wrong with them is said before anything begins
         self.spending = Money(self.ledger)
         self._closing = closing
         self._locks = KeyedLocks()
@@ -200,10 +202,10 @@ class Context:
 
     def _recorded_desk(self) -> Desk | None:
         """Return a desk with the replies of earlier runs, None where these asked no model."""
-        names: tuple[str, ...] = model_names(self.settings, os.environ)
-        for run in reversed(self.ledger.runs()):
-            names = names or tuple(json.loads(run.settings)["measure"].get("model", {}).get("order", ()))
-        return recorded_desk(names, self.blobs, self.settings.endpoint) if names else None
+        noted = (json.loads(run.settings)["measure"].get("model", {}) for run in reversed(self.ledger.runs()))
+        asked = next((tuple(model["order"]) for model in noted if model.get("order")), ())
+        names = model_names(self.settings, os.environ) or asked
+        return recorded_desk(names, self.blobs, self.settings.endpoint) if asked else None
 
     def models_for(self, instance_id: str) -> Desk | None:
         """Return the models that may be shown a candidate: those of others see public ones only (law 5)."""

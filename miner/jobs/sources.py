@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from installers.models.billing import prices_of
 from installers.models.desk import model_names, off_because
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError
@@ -64,10 +65,17 @@ def settled(settings: Settings) -> Settings:
 
 
 def with_models(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    """Return the settings with the models that the environment names, where any is asked: a run notes which ones."""
+    """Return the settings with the models that the environment names, where any is asked: a run notes which ones.
+
+    Raises:
+        ConfigError: a model has no price.
+    """
     if off_because(settings, environ):
         return settings
-    model = settings.measure.model.model_copy(update={"order": model_names(settings, environ)})
+    names = model_names(settings, environ)
+    if settings.endpoint.replay is None:
+        prices_of(names, settings.prices)
+    model = settings.measure.model.model_copy(update={"order": names})
     return settings.model_copy(update={"measure": settings.measure.model_copy(update={"model": model})})
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,6 +137,23 @@ def test_two_objects_of_one_ledger_keep_one_cap(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sum(map(bool, pool.map(work, range(40)))) == 20
     assert Spending(ledger).spent("r") == dollars(200)
+
+
+def test_what_another_process_is_about_to_reserve_is_waited_for(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path, "r")
+    spending, caps = Spending(ledger), Caps(run=200)
+    other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("INSERT INTO spending VALUES (1, 'r', '2026-11', 'o/a', 'm', '', 150, NULL)")
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(spending.reserve, "r", "o/a", "m", 60, caps)
+        time.sleep(0.1)
+        assert not asked.done()
+        other.execute("COMMIT")
+        with pytest.raises(OverCap):
+            asked.result(10)
+    other.close()
+    assert counted(ledger) == [(150, None)]
 
 
 KILLED = """

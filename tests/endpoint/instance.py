@@ -8,7 +8,10 @@ _SCALARS: dict[str, Any] = {"string": "x", "integer": 1, "number": 1.0, "boolean
 
 
 def instance(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Any:
-    """Return a value that a schema of the strict subset allows: null and nothing wherever that will do."""
+    """Return a value that a schema of the strict subset allows: null and nothing wherever that will do.
+
+    Of a list of choices it has one: none of them would mean nothing.
+    """
     root = schema if root is None else root
     if "$ref" in schema:
         at: Any = root
@@ -26,7 +29,7 @@ def instance(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Any:
     if kind == "object":
         return {name: instance(inside, root) for name, inside in schema.get("properties", {}).items()}
     if kind == "array":
-        return [instance(schema["items"], root)] * schema.get("minItems", 0)
+        return [instance(schema["items"], root)] * schema.get("minItems", int("enum" in schema["items"]))
     return max(_SCALARS[kind], schema["minimum"]) if "minimum" in schema else _SCALARS[kind]
 
 

@@ -151,7 +151,7 @@ def test_what_was_done_to_the_box_is_not_in_what_is_built(workshop, tmp_path):
         workshop,
         tmp_path,
         "uv pip install --quiet pytest && uv pip freeze",
-        f"cd {site} && echo 'raise SystemExit(0)' > pytest/__init__.py && echo 'raise SystemExit(0)' > sitecustomize.py",
+        f"cd {site} && echo 'raise SystemExit(0)' | tee pytest/__init__.py sitecustomize.py",
         'python -m pytest -q; echo "pytest says $?"',
         "mkdir -p ~/.config/pip && echo x > ~/.config/pip/pip.conf; echo 'exit 0' > ~/.bashrc",
     )

@@ -101,7 +101,7 @@ def test_a_package_is_installed_as_of_the_date(at):
 
 def test_a_command_that_takes_too_long_is_killed_and_the_box_stays(at):
     output(at, "echo kept > /tmp/note")
-    done = at.run("echo begun; sleep 300 & sleep 300", 2.0)
+    done = at.run("echo begun; sleep 300 & setsid nohup sleep 300 & (setsid sleep 300 &) ; sleep 300", 2.0)
     assert done.exit_code is None
     assert "begun" in done.told
     assert "took longer than 2 seconds" in done.told

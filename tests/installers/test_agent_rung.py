@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from structured_bench import DAY, FILES, PATHS, RECIPE, drafted
 from installers.attempt import ATTEMPT
 from installers.interface import Attempt, Help, Memory, Proposal, Question, Signature, Tree
 from installers.memory import delta
-from installers.models.desk import Desk
-from installers.models.interface import Reply, Request, ToolsUnsupported, Trouble, Usage
+from installers.models.desk import Desk, recorded_desk
+from installers.models.interface import Reply, Request, ToolsUnsupported, Trouble, Unasked, Usage
 from installers.models.scripted import ScriptedModel
 from installers.pythons import load_pythons
 from installers.rungs.agent import KIND, agent
@@ -314,3 +315,16 @@ def test_the_prompt_says_what_a_container_is_and_that_text_is_data(tmp_path):
     assert [tool.name for tool in climb.model.requests[0].tools] == ["run", "read", "give_up", "write_recipe"]
     assert '"python": "3.9"' in task.content
     assert ATTEMPT not in task.content
+
+
+def test_without_an_endpoint_only_what_is_known_is_answered(tmp_path):
+    first = Climb(tmp_path, [WROTE])
+    known = first.ask()
+    again = first.again()
+    nobody = recorded_desk(("small", "large"), again.shop.blobs, again.shop.settings.endpoint)
+    again.help = replace(again.help, models=nobody)
+    assert again.ask() == known
+    again.tried(known)
+    with pytest.raises(Unasked):
+        again.ask()
+    assert len(first.sessions) == 1

@@ -105,12 +105,12 @@ class Tried:
         self._seconds = seconds
         self.made: list[Attempt] = []
 
-    def __call__(self, help_, case, proposal, *, rung: str, number: int) -> Attempt:
+    def __call__(self, help_, case, proposal, *, rung: str, past=()) -> Attempt:
         share = self._shares.get(proposal.recipe.python)
         made = Attempt(
             repository=case.repository,
             rung=rung,
-            number=number,
+            number=len(past),
             recipe=proposal.recipe,
             cutoff=case.created_at,
             outcome="lock-failed" if share is None else "ok",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -157,3 +159,15 @@ def test_the_outline_of_a_large_tree_is_short():
     assert "pkg/ (3000 files)" in text
     assert "tests/test_x.py (a test that has to run)" in text
     assert "more entries]" in text
+
+
+@pytest.mark.parametrize(
+    "path", ["setup.cfg", "pyproject.toml", "README.md", "requirements.txt", "test.yml", "PKG-INFO"]
+)
+@pytest.mark.parametrize(
+    "text", ["[" + " " * 300_000, "[" * 300_000, " " * 300_000 + "#", "tool." * 60_000, "[a]\n" * 60_000]
+)
+def test_no_file_takes_long(path, text):
+    started = time.process_time()
+    cut(path, text, 1000)
+    assert time.process_time() - started < 2

@@ -5,6 +5,8 @@ Opt-in: `make test-model` installs it (see tests/smollm).
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +16,12 @@ import pytest
 from bench import Known, case_of
 from desk_bench import PROMPT
 from desk_bench import Bench as Ledgered
+from smollm.server import CONTEXT, NAME, Small, serving
+from smollm.set_up import NotToBeHad, folder_of
 from structured_bench import Bench
 
 from installers.attempt import InstallCase
-from installers.interface import Attempt
-from installers.ladder import Installed, install
+from installers.ladder import install
 from installers.models.desk import Desk
 from installers.models.draft import form, read_draft
 from installers.models.interface import Message, Request, RequestRefused
@@ -29,14 +32,14 @@ from miner.core.blobs import BlobStore
 from miner.core.reasons import MEANINGS, Reason
 from miner.core.settings import Budget, Endpoint, Price, Settings
 from miner.core.spending import NANO, Caps
-from smollm.server import CONTEXT, NAME, Small, serving
-from smollm.set_up import NotToBeHad, folder_of
 
 pytestmark = pytest.mark.model
 PRICE = Price(input=1.0, output=2.0, context=CONTEXT)
 CAP = 0.05
 MAX_TOKENS = 160
-FILES = {
+STEPS = 3
+TURNS = {"declared": 1, "structured": 2, "agent": 1}
+FILES = {  # its back end is missing: there is no way to install it
     "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
     "demo.py": "answer = 41\n",
 }
@@ -144,11 +147,10 @@ def climbing(workshop: Workshop) -> Workshop:
 
 def few_turns(settings: Settings) -> Settings:
     measure = settings.measure
-    budget = Budget(attempts=4, seconds=600.0)
-    order = ("declared", "structured", "agent")
-    ladder = measure.ladder.model_copy(update={"order": order, "budgets": dict.fromkeys(order, budget)})
+    budgets = {name: Budget(attempts=turns, seconds=600.0) for name, turns in TURNS.items()}
+    ladder = measure.ladder.model_copy(update={"order": tuple(TURNS), "budgets": budgets})
     structured = measure.model.structured.model_copy(update={"candidates": 1, "rounds": 1})
-    agent = measure.model.agent.model_copy(update={"attempts": 1, "steps": 3, "seconds": 90.0, "command_s": 20.0})
+    agent = measure.model.agent.model_copy(update={"attempts": 1, "steps": STEPS, "seconds": 90.0, "command_s": 20.0})
     use = measure.model.model_copy(
         update={"prompt_tokens": 1200, "max_tokens": MAX_TOKENS, "structured": structured, "agent": agent}
     )
@@ -156,7 +158,7 @@ def few_turns(settings: Settings) -> Settings:
 
 
 def hopeless(folder: Path) -> InstallCase:
-    """A project that asks for what there is not."""
+    """A project that asks for what there is not, and whose back end is missing."""
     return case_of(FILES, folder, TESTS, requirements=("pytest==99",), source_root="")
 
 
@@ -164,19 +166,23 @@ def hopeless(folder: Path) -> InstallCase:
 @pytest.mark.index
 def test_climb_with_a_bad_model_ends_in_an_honest_reason(small: Small, climbing: Workshop, tmp_path: Path) -> None:
     ledgered = Ledgered(tmp_path / "money")
-    desk = desk_of(small, ledgered, climbing.blobs)
-    found = install(climbing, Known().memo(), hopeless(tmp_path), models=desk)
-    by_rung = {rung: [one for one in found.attempts if one.rung == rung] for rung in ("declared", "structured", "agent")}
-    print([(one.rung, one.outcome, one.detail[:150]) for one in found.attempts])
-    assert [one.outcome for one in by_rung["declared"]] == ["lock-failed"]
-    if found.environment is None:
-        assert by_rung["structured"]
-        assert by_rung["agent"]
-        assert_honest(found)
-    assert ledgered.spending.spent("r") <= CAP
+    known = Known()
+    found = install(climbing, known.memo(), hopeless(tmp_path), models=desk_of(small, ledgered, climbing.blobs))
+    assert Counter(one.rung for one in found.attempts) == TURNS
+    assert found.environment is None
+    assert found.refusal is not None
+    for one in found.attempts:
+        assert Reason(one.outcome) in MEANINGS
+        assert one.detail
+        assert bool(one.asked) == bool(one.tokens) == (one.rung != "declared")
     assert sum(one.money for one in found.attempts) == pytest.approx(ledgered.spending.spent("r"))
-    again = install(climbing, Known(list(found.facts)).memo(), hopeless(tmp_path / "again"), models=nobody(climbing))
-    assert [one.outcome for one in again.attempts] == [one.outcome for one in found.attempts]
+    assert ledgered.spending.spent("r") <= CAP
+    session = next(fact for fact in found.facts if fact.key.kind == "install.agent")
+    events = [json.loads(line)["event"] for line in climbing.blobs.get_text(session.logs["transcript"]).splitlines()]
+    assert events.count("reply") == STEPS
+    assert events[-1] == "end"
+    again = install(climbing, known.memo(), hopeless(tmp_path / "again"), models=nobody(climbing))
+    assert [one.model_dump() for one in again.attempts] == [one.model_dump() for one in found.attempts]
 
 
 @pytest.mark.docker
@@ -189,19 +195,6 @@ def test_cap_ends_the_climb(small: Small, climbing: Workshop, tmp_path: Path) ->
     assert found.refusal is not None
     assert found.refusal.outcome == Reason.MODEL_CAP_REACHED.value
     assert ledgered.spending.spent("r") <= cap
-
-
-def assert_honest(found: Installed) -> None:
-    """Every attempt says why it came to nothing, and so does the climb."""
-    assert found.refusal is not None
-    for one in found.attempts:
-        assert Reason(one.outcome) in MEANINGS
-        assert one.detail
-        assert asked_where_a_model_was(one)
-
-
-def asked_where_a_model_was(one: Attempt) -> bool:
-    return bool(one.asked) == (one.rung != "declared")
 
 
 def nobody(workshop: Workshop) -> Desk:

@@ -47,6 +47,7 @@ SUMMARY = Summary(
     seconds=61.4,
     release="out",
     tasks=1,
+    models="language models: none is asked (OPENAI_BASE_URL names no endpoint)",
 )
 LOG = "a" * 64
 ACCOUNT = Account(
