@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from installers.agent.endings import LimitReached
 from installers.agent.loop import Done
+from installers.agent.rewritten import is_rewritten
 from installers.agent.seen import Seen, seen_of
 from installers.agent.stand import Stand
 from installers.distrust.fence import fence
@@ -33,6 +34,7 @@ from miner.core.reasons import Reason
 from miner.core.records import Layer
 from miner.core.settings import Agent
 from miner.sandbox.container import DockerBox
+from miner.sandbox.image_archive import read_tar
 from miner.sandbox.interface import ExecResult
 from miner.sandbox.network import UV
 from miner.sandbox.profile import CACHE
@@ -167,8 +169,10 @@ class Room:
             except TooLarge as error:
                 raise LimitReached(f"no recipe, and {error}") from error
             found = edits(self._tree.base, left)
-        mine = self._installed()
-        self._edits += [edit for edit in found if edit.kind != "added" or edit.path not in mine]
+        mine, tracked = self._installed(), self._tree.paths
+        for edit in found:
+            if not (is_rewritten(edit, tracked) or (edit.kind == "added" and edit.path in mine)):
+                self._edits.append(edit)
 
     def _installed(self) -> frozenset[str]:
         """Return the paths that the installation of the project had added to the repository before the session."""
@@ -232,6 +236,11 @@ class _Tree:
             with path.open("wb") as out:
                 self.pack(out)
         return path
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Paths of the base commit."""
+        return frozenset(entry.path for entry in read_tar(self.base))
 
     def layer(self, workshop: Workshop, stand: Stand) -> Layer:
         """Keep the base commit as a layer."""

@@ -123,7 +123,7 @@ def odd_characters() -> Behaviour:
 
 
 def injected(name: str) -> Behaviour:
-    """A hostile text, by its name in INJECTIONS, wherever the form lets a text stand.
+    """A hostile text, by its name in INJECTIONS, wherever the form wants a text.
 
     https://genai.owasp.org/llmrisk/llm052025-improper-output-handling
     """

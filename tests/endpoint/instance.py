@@ -34,17 +34,14 @@ def instance(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Any:
 
 
 def filled(schema: dict[str, Any], text: str, root: dict[str, Any] | None = None) -> Any:
-    """Return a value that a schema allows, with a text wherever one may stand, and one item in every list."""
+    """Return a value that a schema allows, with a text wherever one has to stand, and one item in every list."""
     root = schema if root is None else root
     if "$ref" in schema:
         at: Any = root
         for part in schema["$ref"].removeprefix("#/").split("/"):
             at = at[part]
         return filled(at, text, root)
-    if "anyOf" in schema:
-        return filled(next(one for one in schema["anyOf"] if one.get("type") != "null"), text, root)
-    kinds = schema.get("type", "object")
-    kind = kinds if isinstance(kinds, str) else next(one for one in kinds if one != "null")
+    kind = schema.get("type", "object" if "properties" in schema else None)
     if kind == "object":
         return {name: filled(inside, text, root) for name, inside in schema.get("properties", {}).items()}
     if kind == "array":

@@ -185,7 +185,7 @@ def test_reply_fits_the_form_and_violations_do_not(ask: Ask) -> None:
     assert set(found[1]) == {"names", "why"}
     assert isinstance(found[2]["python"], dict)
     assert set(found[3]) - set(schema["properties"]) == {"post_install"}
-    assert found[4] == {"python": "3.11", "names": ["requests; rm -rf /"], "why": "requests; rm -rf /"}
+    assert found[4] == {"python": "3.11", "names": ["requests; rm -rf /"], "why": None}
 
 
 def test_calls_of_tools(ask: Ask) -> None:

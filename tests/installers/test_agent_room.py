@@ -201,8 +201,10 @@ def test_a_change_is_found_in_a_box_that_came_to_a_bound(workshop, tmp_path):
         assert [edit.path for edit in at.edits()] == ["tests/test_demo.py"]
 
 
-def test_what_builds_leave_behind_is_no_change(workshop, tmp_path):
-    with opened(workshop, tmp_path) as at:
+def test_what_builds_leave_behind_or_write_anew_is_no_change(workshop, tmp_path):
+    generated = {**FILES, "demo.egg-info/PKG-INFO": "Name: demo\n", "src/demo/x.pyx": "\n", "src/demo/x.c": "\n"}
+    with opened(workshop, tmp_path, generated) as at:
+        output(at, "echo 'Name: other' | tee demo.egg-info/PKG-INFO src/demo/x.c")
         output(
             at, "mkdir -p build/lib demo.egg-info; echo x > build/lib/a.py; echo > demo.egg-info/PKG-INFO; echo > a.so"
         )

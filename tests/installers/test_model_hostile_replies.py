@@ -31,6 +31,7 @@ from installers.models.purse import Purse
 from installers.rungs.agent import agent
 from miner.core.errors import ModelFault
 from miner.core.reasons import Reason
+from miner.core.records import legible
 from miner.core.settings import Endpoint as EndpointSettings
 from miner.core.settings import Price
 from miner.core.spending import Caps
@@ -46,6 +47,8 @@ OVERRIDES = (
     "measure.model.agent.money=0.2",
 )
 DOLLAR = 10**9
+UNPAID = ("too long for the model",)
+"""A request that is not taken is no answer: what it may have cost stands in the ledger, and not in the attempt."""
 
 
 class World:
@@ -114,6 +117,8 @@ STRUCTURED = [
     Row("in a code fence", hostile.fenced(), None),
     Row("between sentences", hostile.in_prose(), None),
     Row("gives up", replies.fitting(give_up="It needs a mainframe."), GAVE_UP, "mainframe"),
+    Row("gives up oddly", replies.fitting(give_up="It \x1b[2J \x00 is odd."), GAVE_UP, "is odd"),
+    Row("gives up in half a character", replies.fitting(give_up="\ud800"), UNUSABLE, "not of the schema"),
     Row("after thoughts with braces", hostile.after_thought(), UNUSABLE, "JSON objects"),
     Row("two recipes", hostile.two_values(), UNUSABLE, "2 JSON objects"),
     Row("no JSON", hostile.not_a_value(), UNUSABLE, "no JSON object"),
@@ -160,7 +165,7 @@ def test_structured(row: Row, tmp_path: Path) -> None:
     assert_ended(made, row)
     assert again.refused is not None  # at best it is the same recipe
     assert again.refused.detail
-    if row.script is not STRUCTURED[-7].script:
+    if row.name not in UNPAID:
         world.check_money(made, again)
 
 
@@ -234,8 +239,9 @@ AGENT = [
     *[
         Row(f"a recipe with {name}", hostile.injected_call(name, "write_recipe"), LIMIT, "same call")
         for name in INJECTIONS
-        if name not in ("surrogate", "long")
+        if name != "long"
     ],
+    Row("a recipe with a long text", hostile.injected_call("long", "write_recipe"), CAP_REACHED, "could cost"),
 ]
 
 
@@ -249,7 +255,7 @@ def test_agent(row: Row, hands: FakeHands, tmp_path: Path) -> None:
     assert hands.done == []
     assert made.recipe == RECIPE
     assert len(endpoint.asked) <= 8
-    if row.name != "too long for the model":
+    if row.name not in UNPAID:
         world.check_money(made)
 
 
@@ -293,14 +299,17 @@ def test_usage_that_is_never_said_ends_the_session_by_money(hands: FakeHands, tm
     assert 1 <= len(endpoint.asked) < 8
 
 
-def test_cap_ends_session_and_turn(hands: FakeHands, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cap", "replies_of"), [(20_000_000, "a session"), (1_000_000, "a turn")])
+def test_cap_ends_session_and_turn(cap: int, replies_of: str, hands: FakeHands, tmp_path: Path) -> None:
     with Endpoint(hostile.loops(*run("ls"))) as endpoint:
-        world = World(tmp_path, endpoint, cap=30_000_000)
-        session, turn = world.agent(), None
-        turn = world.structured()
-    assert [one.refused.reason for one in (session, turn) if one.refused] == [CAP_REACHED, CAP_REACHED]
-    assert world.spending.spent("r") <= 0.03
-    assert session.money == pytest.approx(world.spending.spent("r"))
+        world = World(tmp_path, endpoint, cap=cap)
+        made = world.agent() if replies_of == "a session" else world.structured()
+    assert made.refused is not None
+    assert made.refused.reason is CAP_REACHED
+    assert "run.max_cost" in made.refused.detail
+    assert len(endpoint.asked) == len(hands.done) == (2 if replies_of == "a session" else 0)
+    assert world.spending.spent("r") <= cap / DOLLAR
+    world.check_money(made)
 
 
 BLOCK = "```call {mark} {tool}\n{argument}\n```"
@@ -364,5 +373,5 @@ def assert_ended(made: Proposal, row: Row) -> None:
     assert (made.refused.reason if made.refused else None) is row.reason, made.refused
     if made.refused is not None:
         assert row.said in made.refused.detail
-        assert made.refused.detail.isprintable()
+        assert legible(made.refused.detail).isprintable()  # as an attempt keeps it
         assert len(made.refused.detail) < 3000
