@@ -37,7 +37,7 @@ test-all: docker setup ## with the long kills, faults and corpora, and ten times
 
 test-model: docker ## a small language model and tests with its tokens (3 minutes); needs node 20, and says so where it is not
 	@$(BIN)/python tests/smollm/set_up.py || { status=$$?; [ $$status -eq 3 ] && exit 0 || exit $$status; }; \
-		$(BIN)/pytest -m model
+		$(BIN)/pytest -m model -s
 
 lint: setup ## format, style, types, direction of imports
 	@$(BIN)/ruff format --check .

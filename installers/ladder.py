@@ -86,8 +86,8 @@ def refusal_of(trail: Iterable[Fact]) -> Fact | None:
         return capped[-1]
     try:
         return furthest(facts)
-    except ValueError:
-        return None
+    except ValueError:  # nothing was built: what is left is why no recipe was tried
+        return next((fact for fact in reversed(facts) if fact.key.kind == ATTEMPT), None)
 
 
 def install(

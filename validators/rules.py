@@ -123,6 +123,14 @@ _PYTHON = (Reason.NO_PYTHON, Reason.PYTHON_TOO_NEW, Reason.PYTHON_2_ONLY)
 _SOURCES = (Reason.SUBMODULE_MISSING, Reason.LFS_CONTENT_MISSING)
 _KNOWN = (Reason.SYSTEM_PACKAGE_UNKNOWN, Reason.MODULE_UNKNOWN)
 _NEEDS = (Reason.NEEDS_SERVICE, Reason.NEEDS_DEVICE)
+_MODELS = (
+    Reason.MODEL_CAP_REACHED,
+    Reason.MODEL_LIMIT,
+    Reason.MODEL_GAVE_UP,
+    Reason.MODEL_REPLY_UNUSABLE,
+    Reason.MODEL_EDITS_SOURCE,
+    Reason.MODEL_WEAKENS_TESTS,
+)
 _BUILD = (Reason.BUILD_FAILED, Reason.BUILD_TIMEOUT, Reason.BUILD_LIMIT)
 _RUN = (Reason.RUN_TIMEOUT, Reason.RUN_OUT_OF_MEMORY, Reason.RUN_LIMIT, Reason.RUN_CRASHED)
 _FLIPS = (Reason.NOTHING_FAILS_BEFORE, Reason.TOO_FEW_FLIPS, Reason.FAILS_AFTER, Reason.ONLY_UNSTABLE_FLIPS)
@@ -143,6 +151,7 @@ RULES: tuple[Rule, ...] = (
     Rule("statement-length", Stage.SCREEN, (Reason.STATEMENT_TOO_SHORT,), _statement_length),
     Rule("setup-readable", Stage.INSTALL, (Reason.SETUP_UNREADABLE,), _recipe, step=True),
     Rule("python-available", Stage.INSTALL, _PYTHON, _recipe, step=True),
+    Rule("recipe-found", Stage.INSTALL, _MODELS, lambda _case, _policy: _PASS, applies=_of_none),
     Rule("sources-complete", Stage.INSTALL, _SOURCES, _environment, step=True),
     Rule("packages-known", Stage.INSTALL, _KNOWN, _environment, step=True),
     Rule("lock-resolved", Stage.INSTALL, (Reason.LOCK_FAILED,), _environment, step=True),

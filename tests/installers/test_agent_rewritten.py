@@ -12,8 +12,10 @@ TRACKED = {"src/a/_speed.pyx", "src/a/_speed.c", "src/a/pure.py", "src/a/pure.c"
 
 @pytest.mark.parametrize(
     "path",
-    ["demo.egg-info/PKG-INFO", "src/demo.egg-info/SOURCES.txt", "src/a/_version.py", "uv.lock", "rust/Cargo.lock"]
-    + ["src/a/_speed.c", "src/a/_speed.cpp", "src/a/pure.c"],
+    [
+        *("demo.egg-info/PKG-INFO", "src/demo.egg-info/SOURCES.txt", "src/a/_version.py", "uv.lock", "rust/Cargo.lock"),
+        *("src/a/_speed.c", "src/a/_speed.cpp", "src/a/pure.c"),
+    ],
 )
 def test_what_tools_generate_may_change_and_nothing_else(path):
     assert is_rewritten(TreeEdit(path=path, kind="changed"), TRACKED)
@@ -23,8 +25,10 @@ def test_what_tools_generate_may_change_and_nothing_else(path):
 
 @pytest.mark.parametrize(
     "path",
-    ["src/a/hand.c", "src/a/pure.py", "src/a/_speed.pyx", "setup.py", "tests/test_version.py", "conftest.py"]
-    + ["egg-info/PKG-INFO", "demo.egg-info/x/conftest.py", "pytest.lock", "version.pyx", "tests/version.py/x.py"],
+    [
+        *("src/a/hand.c", "src/a/pure.py", "src/a/_speed.pyx", "setup.py", "tests/test_version.py", "conftest.py"),
+        *("egg-info/PKG-INFO", "demo.egg-info/x/conftest.py", "pytest.lock", "version.pyx", "tests/version.py/x.py"),
+    ],
 )
 def test_source_and_tests_may_not(path):
     assert not is_rewritten(TreeEdit(path=path, kind="changed"), TRACKED)

@@ -24,6 +24,7 @@ from miner.core.settings import Budget, Settings
 BLOBS = BlobStore("memory://ladder-models")
 TESTS = {"tests/test_demo.py": "def test_it():\n    pass\n"}
 DAY = datetime(2023, 1, 1, tzinfo=UTC)
+_NO_RECIPE = ("model-reply-unusable", "model-gave-up")
 ENVIRONMENT = Environment(
     image="sha256:" + "1" * 64,
     base_digest="sha256:" + "2" * 64,
@@ -105,6 +106,11 @@ def test_a_cap_is_the_reason_where_it_kept_a_model_from_being_asked() -> None:
     assert refusal_of([locked, fact_of(made("declared"))]) == locked
     assert refusal_of([locked, fact_of(made("declared")), capped]) == capped
     assert refusal_of([locked, capped, fact_of(made("memory", "ok", 2))]) is None
+
+
+def test_where_no_recipe_was_ever_tried_the_last_word_of_a_model_is_the_reason() -> None:
+    first, last = (fact_of(made("structured", code, number)) for number, code in enumerate(_NO_RECIPE))
+    assert refusal_of([first, last]) == last
 
 
 def test_an_attempt_keeps_its_cost_apart_from_its_content() -> None:

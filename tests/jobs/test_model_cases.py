@@ -36,6 +36,8 @@ _OPTIONS = (
     f'measure.model.order=["{MODEL}"]',
     f"run.max_cost={CAP}",
     "run.workers=1",
+    "run.pause_max_s=0",
+    "endpoint.tries=1",
 )
 
 
@@ -91,6 +93,8 @@ def came(request: pytest.FixtureRequest, new_place: Callable[..., Place]) -> Cam
         first, whys = {}, {}
         for rung in RUNGS:
             first[rung] = mine(place, rung)
+            if endpoint.mistakes:
+                raise endpoint.mistakes[0]
             whys[rung] = place.ask("why", case.instance_id)
         endpoint.stop()
         again = {rung: mine(place, rung) for rung in RUNGS}
