@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from installers.cutoff import cutoffs
 from installers.interface import Attempt, Edit, Help, Proposal, Question, Refusal, Signature
@@ -28,7 +29,7 @@ from installers.rungs.repair import furthest, progress
 from miner.core.hashing import hash_of
 from miner.core.ledger import fact_id
 from miner.core.reasons import Reason
-from miner.core.records import Recipe
+from miner.core.records import Fact, Recipe
 from miner.project.facts import read_project
 
 _NAME = "structured"
@@ -83,7 +84,8 @@ class _Turn:
             return self._void(Refusal(reason=Reason.MODEL_CAP_REACHED, detail=f"{error}; {self._before()}"))
         except RequestRefused as error:
             said = f"the endpoint does not take the request: {str(error)[:_LONGEST_WORDS]}"
-            return self._void(Refusal(reason=Reason.MODEL_REPLY_UNUSABLE, detail=said))
+            made = self._void(Refusal(reason=Reason.MODEL_REPLY_UNUSABLE, detail=said))
+            return made.model_copy(update=self._cost_of(error))
         return self._answered(answer)
 
     def _answered(self, answer: Answer) -> Proposal:
@@ -98,6 +100,23 @@ class _Turn:
         edits = edits_of(draft, self._shown, recipe, rule=_NAME, signature=self._signature)
         made = Proposal(recipe=recipe, edits=(*self._earlier_edits, *edits))
         return made.model_copy(update={**cost, "refused": tried_before(recipe, self.question.past)})
+
+    def _cost_of(self, error: RequestRefused) -> dict[str, Any]:
+        """Return what a request has cost that was not taken: it may have been charged all the same."""
+        fact = self._facts.get(error.fact)
+        if fact is None:
+            return {}
+        measures = fact.measures
+        return {
+            "asked": (error.fact,),
+            "tokens": int(measures["tokens"]),
+            "money": measures["money"],
+            "seconds": measures["seconds"],
+        }
+
+    @property
+    def _facts(self) -> dict[str, Fact]:
+        return {fact_id(fact.key): fact for fact in self.help_.memo.used}
 
     def _void(self, refused: Refusal) -> Proposal:
         return Proposal(recipe=self.question.declared, refused=refused)
@@ -133,8 +152,7 @@ class _Turn:
     def _said(self) -> str:
         """The reply that led to the last attempt, "" where there was none."""
         asked = self.question.past[-1].asked if self.round_ else ()
-        known = {fact_id(fact.key): fact for fact in self.help_.memo.used}
-        fact = known.get(asked[-1]) if asked else None
+        fact = self._facts.get(asked[-1]) if asked else None
         if fact is None or "reply" not in fact.blobs:
             return ""
         text = Reply.model_validate_json(self.help_.workshop.blobs.get_text(fact.blobs["reply"])).text
@@ -190,8 +208,11 @@ class _Turn:
     @property
     def _refusals(self) -> int:
         """How often this candidate's request was not taken: the next one is half as long, and asks for no schema."""
-        own = self.question.past[len(self._past) :]
-        return sum(not attempt.asked for attempt in own)
+        return sum(not self._was_taken(attempt) for attempt in self.question.past[len(self._past) :])
+
+    def _was_taken(self, attempt: Attempt) -> bool:
+        fact = self._facts.get(attempt.asked[-1]) if attempt.asked else None
+        return fact is not None and fact.ok
 
     def _first(self, tokens: int) -> Prompt:
         """Return the question of the candidate's first try, which stays the same in all of its rounds."""
