@@ -98,7 +98,8 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, pa
     Raises:
         InfrastructureFault: the engine, the index or the disk was at fault: try again.
     """
-    trusted = (case.recipe, *(one.recipe for one in past if not one.asked)) if proposal.asked else None
+    written = proposal.written or bool(proposal.asked)
+    trusted = (case.recipe, *(one.recipe for one in past if not one.written)) if written else None
     tried = _Try(help_, case, proposal.recipe, trusted)
     refused = proposal.refused or (_distrusted(proposal, case, trusted) if trusted else None)
     if refused is None:
@@ -119,6 +120,7 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, pa
         steps=_in_order(tried.facts),
         seconds=round(proposal.seconds + sum(fact.measures.get("wall_s", 0.0) for fact in tried.facts), 3),
         asked=proposal.asked,
+        written=written,
         tokens=proposal.tokens,
         money=proposal.money,
         **(tried.result() if refused is None else _as_refused(refused)),
@@ -150,10 +152,15 @@ def observation_of(made: Attempt, blobs: BlobStore) -> Observation:
     shown = "".join(f"{signature.model_dump_json()}\n" for signature in made.signatures)
     return Observation(
         outcome=made.outcome,
-        payload=made.model_dump(mode="json", exclude={*_NUMBERS, "signatures", *(() if made.asked else ("asked",))}),
+        payload=made.model_dump(mode="json", exclude={*_NUMBERS, "signatures", *_unused(made)}),
         measures=numbers,
         logs={"signatures": blobs.put_text(shown)} if shown else {},
     )
+
+
+def _unused(made: Attempt) -> list[str]:
+    """Return the fields that came later and say nothing here, so that facts of before stay the same."""
+    return [name for name in ("asked", "written") if not getattr(made, name)]
 
 
 def attempt_of(fact: Fact, blobs: BlobStore | None = None) -> Attempt:

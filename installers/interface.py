@@ -66,6 +66,7 @@ class Proposal(Record):
     Attributes:
         memory: hash of the lessons that it rests on, "" where on none.
         asked: ids of the facts that say what language models were asked for it, and answered.
+        written: a language model wrote the recipe that it rests on: it is trusted no more than one of its own.
         tokens: that they read and wrote.
         money: that they cost, in US dollars.
         seconds: that they took.
@@ -76,6 +77,7 @@ class Proposal(Record):
     edits: tuple[Edit, ...] = ()
     memory: str = ""
     asked: tuple[str, ...] = ()
+    written: bool = False
     tokens: int = 0
     money: float = 0.0
     seconds: float = 0.0
@@ -117,6 +119,7 @@ class Attempt(Record):
         steps: ids of the facts that it rests on.
         seconds: that these took when they were measured.
         asked: ids of the facts that say what language models were asked for it.
+        written: a language model wrote the recipe, or what it rests on.
         tokens: that these read and wrote.
         money: that they cost, in US dollars.
     """
@@ -145,6 +148,7 @@ class Attempt(Record):
     steps: tuple[str, ...] = ()
     seconds: float = 0.0
     asked: tuple[str, ...] = ()
+    written: bool = False
     tokens: int = 0
     money: float = 0.0
 
@@ -164,6 +168,7 @@ class Lesson(Record):
         delta: from the declared recipe to the one that worked.
         answers: the one signature that the delta answers, where it is one edit's.
         fact: id of the attempt.
+        written: a language model wrote what it teaches.
     """
 
     repository: str
@@ -174,6 +179,7 @@ class Lesson(Record):
     answers: Signature | None = None
     share: float | None = None
     fact: str
+    written: bool = False
 
 
 class Memory(Record):

@@ -81,13 +81,20 @@ def refusal_of(trail: Iterable[Fact]) -> Fact | None:
     facts = list(trail)
     if environment_of(facts) is not None:
         return None
-    capped = [fact for fact in facts if fact.key.kind == ATTEMPT and fact.outcome == Reason.MODEL_CAP_REACHED.value]
+    capped = [fact for fact in _last_climb(facts) if fact.outcome == Reason.MODEL_CAP_REACHED.value]
     if capped:
         return capped[-1]
     try:
         return furthest(facts)
     except ValueError:  # nothing was built: what is left is why no recipe was tried
         return next((fact for fact in reversed(facts) if fact.key.kind == ATTEMPT), None)
+
+
+def _last_climb(facts: Sequence[Fact]) -> list[Fact]:
+    """Return the attempts of the last climb: one that came to nothing may have been climbed once more."""
+    attempts = [fact for fact in facts if fact.key.kind == ATTEMPT]
+    begins = [index for index, fact in enumerate(attempts) if fact.payload["number"] == 0]
+    return attempts[begins[-1] :] if begins else attempts
 
 
 def install(

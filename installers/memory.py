@@ -85,6 +85,7 @@ def lesson_of(fact: Fact) -> Lesson | None:
         answers=made.edits[0].signature if len(made.edits) == len(signatures) == 1 else None,
         share=fact.measures.get("share"),
         fact=fact_id(fact.key),
+        written=made.written,
     )
 
 

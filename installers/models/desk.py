@@ -213,6 +213,7 @@ def desk_of(
     blobs: BlobStore | None = None,
     environ: Mapping[str, str] | None = None,
     stopped: threading.Event | None = None,
+    parts: Iterable[str] = (),
 ) -> Desk | None:
     """Return the desk of a run; None where no model is to be asked (`off_because` says why).
 
@@ -223,6 +224,7 @@ def desk_of(
         blobs: keep requests and replies; those of the settings by default.
         environ: the environment; the process's own by default.
         stopped: set when the run is to end.
+        parts: ids of runs that it goes on with: they share its cap.
 
     Raises:
         ConfigError: a model has no price, or an address, a file of certificates or of replies is wrong.
@@ -239,7 +241,7 @@ def desk_of(
         return Desk(dict.fromkeys(names, ReplayModel(endpoint.replay)), prices, None, kept, endpoint, stopped=stopped)
     prices = prices_of(names, settings.prices)
     model = OpenAIModel(endpoint, environ, stopped=stopped)
-    purse = Purse(spending, run_id, Caps.of(settings.run))
+    purse = Purse(spending, run_id, Caps.of(settings.run), tuple(parts))
     return Desk(dict.fromkeys(names, model), prices, purse, kept, endpoint, stopped=stopped)
 
 

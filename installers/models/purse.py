@@ -13,11 +13,16 @@ _LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class Purse:
-    """Reservations of one run, within its caps; threads share it."""
+    """Reservations of one run, within its caps; threads share it.
+
+    Attributes:
+        parts: ids of runs that this one goes on with.
+    """
 
     spending: Spending
     run_id: str
     caps: Caps
+    parts: tuple[str, ...] = ()
 
     def reserve(self, repository: str, model: str, bound: int, stopped: threading.Event) -> int:
         """Reserve the bound of a request and return the reservation.
@@ -33,7 +38,7 @@ class Purse:
             if stopped.is_set():
                 raise Interrupted("stopped before a language model was asked")
             try:
-                return self.spending.reserve(self.run_id, repository, model, bound, self.caps)
+                return self.spending.reserve(self.run_id, repository, model, bound, self.caps, self.parts)
             except OverCap as over:
                 if not over.later:
                     raise

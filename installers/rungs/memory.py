@@ -60,4 +60,5 @@ def _signatures(last: Attempt | None) -> tuple[Signature, ...]:
 
 
 def _proposal(question: Question, lesson: Lesson, edit: Edit) -> Proposal:
-    return Proposal(recipe=apply(lesson.delta, question.declared), edits=(edit,), memory=hash_of(lesson))
+    name = hash_of(lesson.model_dump(mode="json", exclude=set() if lesson.written else {"written"}))
+    return Proposal(recipe=apply(lesson.delta, question.declared), edits=(edit,), memory=name, written=lesson.written)

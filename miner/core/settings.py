@@ -163,7 +163,8 @@ class Run(_Section):
         max_points: a run stops before it spends more of the forge's points; None: no cap.
         max_hours: a run stops cleanly after this long; None: no cap.
         pause_max_s: a run waits so long for a service that is not well, and then ends.
-        max_cost: what language models may cost in one run, in US dollars; None: none is asked.
+        max_cost: what language models may cost in one run, in US dollars, the runs that it goes on with included; None:
+            none is asked.
         max_cost_month: the same for a calendar month (UTC), over all runs of the ledger; None: no cap.
         max_cost_repository: the same for one repository in one run; None: no cap.
         max_disk_gb: how much layers, images and cached packages may take of the disk: beyond it goes what can be had
@@ -347,6 +348,16 @@ class ModelUse(_Section):
     agent: Agent
 
 
+NO_MODELS = ModelUse(
+    enough=0,
+    prompt_tokens=500,
+    max_tokens=1,
+    structured=Structured(candidates=0, rounds=0),
+    agent=Agent(attempts=0, steps=1, seconds=1, tokens=1, money=0, command_s=1, output_chars=200),
+)
+"""What releases were made with before there were models."""
+
+
 class Crawl(_Section):
     """How the forge is crawled.
 
@@ -375,7 +386,7 @@ class Measure(_Section):
     pythons: tuple[str, ...] = ()
     cutoff: Cutoff
     ladder: Ladder
-    model: ModelUse
+    model: ModelUse = NO_MODELS
     recheck_after_hours: float
     lock_timeout_s: float = Field(gt=0)
     hash_seed: int

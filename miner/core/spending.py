@@ -7,7 +7,7 @@ settled counts at its bound for ever: a run that was killed may have spent it. N
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
@@ -76,7 +76,9 @@ class Spending:
         self._changed = threading.Condition()
         self._live: dict[int, tuple[str, int]] = {}
 
-    def reserve(self, run_id: str, repository: str, model: str, bound: int, caps: Caps) -> int:
+    def reserve(
+        self, run_id: str, repository: str, model: str, bound: int, caps: Caps, parts: Sequence[str] = ()
+    ) -> int:
         """Reserve the upper bound of a request and return the id of the reservation.
 
         Args:
@@ -85,6 +87,7 @@ class Spending:
             model: that is asked.
             bound: of what it can cost.
             caps: within which everything that was spent or is reserved has to stay, this bound included.
+            parts: ids of runs that this one goes on with: they count as one with it.
 
         Raises:
             OverCap: it does not; nothing is reserved.
@@ -93,7 +96,7 @@ class Spending:
         month = f"{now:%Y-%m}"
         with self._changed, self._ledger.writing() as connection:
             _alone(connection)
-            for scope in self._scopes(run_id, repository, month, caps):
+            for scope in self._scopes((run_id, *parts), repository, month, caps):
                 _check(scope, _sum(connection, scope.rows), asked)
             row = {"run_id": run_id, "month": month, "repository": repository, "model": model, "at": now.isoformat()}
             made = connection.execute(spending.insert().values(**row, bound=asked).returning(spending.c.id))
@@ -101,8 +104,8 @@ class Spending:
             self._live[name] = repository, asked
         return name
 
-    def _scopes(self, run_id: str, repository: str, month: str, caps: Caps) -> tuple[_Scope, ...]:
-        of_run, t = spending.c.run_id == run_id, spending.c
+    def _scopes(self, runs: Sequence[str], repository: str, month: str, caps: Caps) -> tuple[_Scope, ...]:
+        of_run, t = spending.c.run_id.in_(runs), spending.c
         live = sum(bound for _, bound in self._live.values())
         ours = sum(bound for name, bound in self._live.values() if name == repository)
         return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -11,6 +10,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
+from functools import cached_property
+from itertools import takewhile
 from types import FrameType
 from typing import Any
 
@@ -18,9 +19,9 @@ import docker
 
 from installers.attempt import ATTEMPT, PRODUCER
 from installers.eviction import AGAIN
-from installers.interface import Memory
+from installers.interface import Lesson, Memory
 from installers.memory import lesson_of, memory_of
-from installers.models.desk import Desk, desk_of, model_names, recorded_desk
+from installers.models.desk import Desk, desk_of, recorded_desk
 from installers.pythons import chosen_among
 from installers.repair.learned import learned_rules
 from installers.workshop import Room, Workshop
@@ -37,7 +38,7 @@ from miner.crawlers.index import IndexClient, index_hosts
 from miner.crawlers.interface import Item, Source
 from miner.jobs.disk import Disk, sweep
 from miner.jobs.machine import versions
-from miner.jobs.sources import means_of, open_source, settled, with_models
+from miner.jobs.sources import means_of, open_source, settled, with_models, with_noted_models
 from miner.sandbox import janitor
 from miner.sandbox.base_image import BaseImage, ensure_base_image, known_base_image
 from miner.sandbox.engine import connect
@@ -64,12 +65,12 @@ class Context:
     """
 
     def __init__(self, settings: Settings, closing: ExitStack, source: Source[Any] | None = None) -> None:
-        self.settings = settings
+        self.ledger = Ledger(settings.paths.ledger)
+        self.settings = settings = with_noted_models(settings, self.ledger)
         self.run_id = uuid.uuid4().hex
         self.stop = threading.Event()
         self.new_facts: set[str] = set()
         self.ended = "done"
-        self.ledger = Ledger(settings.paths.ledger)
         self.blobs = BlobStore(settings.paths.blobs)
         self.reader = Reader(self.blobs, chosen_among(settings))
         self.owner = janitor.owner_of(self.ledger.id, settings.paths.work)
@@ -84,7 +85,7 @@ class Context:
         self._locks = KeyedLocks()
         self._client: docker.DockerClient | None = None
         self.disk = Disk(settings.run.max_disk_gb, self.ledger, self.blobs, lambda: self._client)
-        self._memory: Memory | None = None
+        self._memories: dict[frozenset[str], Memory] = {}
         self._desk: tuple[Desk | None, ...] = ()
         self._opened: tuple[BaseImage, Room] | None = None
 
@@ -183,41 +184,77 @@ class Context:
     @property
     def memory(self) -> Memory:
         """What earlier runs learned, frozen: nothing of this run, nor of runs that it goes on with, is in it."""
+        return self._memory_before(None)
+
+    def memory_for(self, instance_id: str) -> Memory:
+        """Return what a candidate may remember: where language models were asked about it, what there was then.
+
+        What is remembered is tried before they are asked, and what was tried is part of the question: with another
+        memory they would be asked anew, and paid again, whenever a month is repeated.
+        """
+        if self.models is None:
+            return self.memory
+        attempts = [fact for fact in self.ledger.facts_of(instance_id) if fact.key.kind == ATTEMPT]
+        first = next((fact_id(fact.key) for fact in attempts if fact.payload.get("asked")), None)
+        return self.memory if first is None else self._memory_before(self.ledger.runs_of([first])[first])
+
+    def _memory_before(self, run_id: str | None) -> Memory:
+        """Return what had been learned when a run began; None: this one."""
         with self._locks.of("memory"):
-            if self._memory is None:
-                attempts = (fact for fact in self.ledger.standing(ATTEMPT) if fact.key.epoch == PRODUCER.epoch)
-                lessons = [lesson for fact in attempts if (lesson := lesson_of(fact)) is not None]
-                measured, ended = self.ledger.runs_of(lesson.fact for lesson in lessons), self._ended_runs()
-                self._memory = memory_of(lesson for lesson in lessons if measured[lesson.fact] in ended)
-            return self._memory
+            ended = self._ended_runs(run_id)
+            if ended not in self._memories:
+                self._memories[ended] = memory_of(lesson for lesson, run in self._lessons if run in ended)
+            return self._memories[ended]
+
+    @cached_property
+    def _lessons(self) -> list[tuple[Lesson, str]]:
+        """All lessons, and the run in which each was learned."""
+        attempts = (fact for fact in self.ledger.standing(ATTEMPT) if fact.key.epoch == PRODUCER.epoch)
+        lessons = [lesson for fact in attempts if (lesson := lesson_of(fact)) is not None]
+        measured = self.ledger.runs_of(lesson.fact for lesson in lessons)
+        return [(lesson, measured[lesson.fact]) for lesson in lessons]
 
     @property
     def models(self) -> Desk | None:
         """Where language models are asked on behalf of this run; None where there are none."""
         with self._locks.of("models"):
             if not self._desk:
-                desk = desk_of(self.settings, self.spending, self.run_id, blobs=self.blobs, stopped=self.stop)
+                about = (self.settings, self.spending, self.run_id)
+                desk = desk_of(*about, blobs=self.blobs, stopped=self.stop, parts=self._parts)
                 self._desk = (desk or self._recorded_desk(),)
             return self._desk[0]
 
     def _recorded_desk(self) -> Desk | None:
         """Return a desk with the replies of earlier runs, None where these asked no model."""
-        noted = (json.loads(run.settings)["measure"].get("model", {}) for run in reversed(self.ledger.runs()))
-        asked = next((tuple(model["order"]) for model in noted if model.get("order")), ())
-        names = model_names(self.settings, os.environ) or asked
-        return recorded_desk(names, self.blobs, self.settings.endpoint) if asked else None
+        names = self.settings.measure.model.order
+        return recorded_desk(names, self.blobs, self.settings.endpoint) if names else None
 
     def models_for(self, instance_id: str) -> Desk | None:
         """Return the models that may be shown a candidate: those of others see public ones only (law 5)."""
         seen = self.ledger.candidate(instance_id)
         public = seen is not None and seen.visibility == Visibility.PUBLIC
-        return self.models if public or self.settings.endpoint.private else None
+        mine = self.models is not None and not self.models.answers  # what is known is shown to nobody
+        return self.models if public or mine or self.settings.endpoint.private else None
 
-    def _ended_runs(self) -> frozenset[str]:
-        """Return the ids of the runs up to the last one that came to its end: what follows is one run in parts."""
-        runs = self.ledger.runs()
+    def _ended_runs(self, before: str | None) -> frozenset[str]:
+        """Return the ids of the runs up to the last one that came to its end: what follows is one run in parts.
+
+        Args:
+            before: only runs before this one are looked at.
+        """
+        runs = list(takewhile(lambda run: run.run_id != before, self.ledger.runs()))
         last = max((index for index, run in enumerate(runs) if run.status == "done"), default=-1)
         return frozenset(run.run_id for run in runs[: last + 1])
+
+    def money(self) -> float:
+        """Return what language models have cost in this run and in those that it goes on with, in US dollars."""
+        return sum(self.spending.spent(run_id) for run_id in self._parts)
+
+    @cached_property
+    def _parts(self) -> tuple[str, ...]:
+        """Ids of the runs that this one goes on with, and its own: they share its cap on money."""
+        ended = self._ended_runs(None)
+        return tuple(run.run_id for run in self.ledger.runs() if run.run_id not in ended) or (self.run_id,)
 
     def clean_up(self) -> None:
         """Remove what earlier runs have left on this machine and in the engine; call it while holding the ledger."""
@@ -251,7 +288,7 @@ def open_context(settings: Settings, command: str, source: Source[Any] | None = 
         closing.enter_context(context.ledger.exclusive())
         closing.enter_context(_stopped_by_signals(context))
         context.clean_up()
-        context.ledger.begin_run(context.run_id, command, settings, versions())
+        context.ledger.begin_run(context.run_id, command, context.settings, versions())
         status = "failed"
         try:
             yield context

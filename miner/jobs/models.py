@@ -13,5 +13,5 @@ def models_line(context: Context) -> str:
     because = off_because(context.settings, os.environ)
     if because:
         return f"language models: none is asked ({because})"
-    spent, cap = context.spending.spent(context.run_id), context.settings.run.max_cost
+    spent, cap = context.money(), context.settings.run.max_cost
     return f"language models: ${spent:.4f} of ${cap:.2f} spent"

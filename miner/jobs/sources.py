@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,26 @@ def with_models(settings: Settings, environ: Mapping[str, str]) -> Settings:
     names = model_names(settings, environ)
     if settings.endpoint.replay is None:
         prices_of(names, settings.prices)
-    model = settings.measure.model.model_copy(update={"order": names})
+    return _with_order(settings, names)
+
+
+def with_noted_models(settings: Settings, ledger: Ledger) -> Settings:
+    """Return the settings with the models that the newest run over the same month asked, where they name none.
+
+    What these replied is known: the month can be repeated without an endpoint, and is the same.
+    """
+    if settings.measure.model.order:
+        return settings
+    for run in reversed(ledger.runs()):
+        said = json.loads(run.settings)
+        order = said["measure"].get("model", {}).get("order")
+        if order and said["mine"].get("month") == settings.mine.month:
+            return _with_order(settings, order)
+    return settings
+
+
+def _with_order(settings: Settings, names: Iterable[str]) -> Settings:
+    model = settings.measure.model.model_copy(update={"order": tuple(names)})
     return settings.model_copy(update={"measure": settings.measure.model_copy(update={"model": model})})
 
 

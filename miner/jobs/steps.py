@@ -75,7 +75,7 @@ def build(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]
     files = tree_of(extracted, context.blobs)
     wanted = InstallCase.of(case.candidate, case.declared, files, pack)
     models = context.models_for(bench.instance_id)
-    return install(context.workshop(), bench.memo, wanted, context.memory, models).facts
+    return install(context.workshop(), bench.memo, wanted, context.memory_for(bench.instance_id), models).facts
 
 
 def run_before(bench: Bench, case: Case, trail: tuple[Fact, ...]) -> tuple[Fact, ...]:

@@ -67,5 +67,5 @@ def spent_in(context: Context) -> Spent:
         requests=found.requests,
         points=found.points,
         waited_s=found.waited_s,
-        money=context.spending.spent(context.run_id),
+        money=context.money(),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from miner.core.errors import ConfigError
-from miner.core.settings import known_keys, load_settings
+from miner.core.settings import Measure, known_keys, load_settings
 
 
 def test_a_chosen_file_wins_over_the_defaults_and_a_key_over_both(tmp_path: Path) -> None:
@@ -78,3 +78,10 @@ def test_the_shipped_tables_that_steer_results_are_part_of_what_stands_on_a_run(
     assert "git" in portable["base_packages"]
     assert "gcc" in portable["tool_chain"]
     assert json.loads(json.dumps(portable)) == portable
+
+
+def test_settings_of_a_release_from_before_there_were_models_are_read_as_using_none():
+    before = load_settings(environ={}).measure.model_dump(mode="json")
+    del before["model"]
+    read = Measure.model_validate(before).model
+    assert (read.order, read.structured.candidates, read.agent.attempts) == ((), 0, 0)

@@ -108,6 +108,16 @@ def test_a_cap_is_the_reason_where_it_kept_a_model_from_being_asked() -> None:
     assert refusal_of([locked, capped, fact_of(made("memory", "ok", 2))]) is None
 
 
+def test_a_cap_of_a_climb_that_was_climbed_once_more_is_no_reason() -> None:
+    """The second climb had the money: what it came to counts."""
+    refused = FactKey(kind="install.lock", subject="x", input_hash="1", producer="p", epoch=1)
+    locked = Fact(key=refused, observed_at=DAY, outcome="lock-failed", payload={"detail": "no solution"})
+    first, capped = fact_of(made("declared")), fact_of(made("structured", "model-cap-reached", 1))
+    again = [fact_of(made("declared", "build-failed")), fact_of(made("structured", "model-gave-up", 1))]
+    assert refusal_of([locked, first, capped]) == capped
+    assert refusal_of([locked, first, capped, *again]) == locked
+
+
 def test_where_no_recipe_was_ever_tried_the_last_word_of_a_model_is_the_reason() -> None:
     first, last = (fact_of(made("structured", code, number)) for number, code in enumerate(_NO_RECIPE))
     assert refusal_of([first, last]) == last
@@ -146,6 +156,12 @@ def test_an_attempt_keeps_its_cost_apart_from_its_content() -> None:
             "model-weakens-tests",
             "PYTEST_ADDOPTS",
             id="a variable that pytest reads",
+        ),
+        pytest.param(
+            Proposal(recipe=recipe_of(addopts=("-m", "fast")), written=True, tokens=7, money=0.5),
+            "model-weakens-tests",
+            "-m",
+            id="a recipe that was remembered, which a model wrote for another candidate",
         ),
     ],
 )

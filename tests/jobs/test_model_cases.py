@@ -6,6 +6,7 @@ by configuration to the declared files and one rung of models: rules that get be
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ MODEL = "a-person"
 CAP = 0.50
 CASES = cases()
 RUNGS = ("structured", "agent")
+_LOG = re.compile(r"^      (request|reply|transcript|log): (\w+)$", re.M)
 _OPTIONS = (
     'release.sources=["pypi"]',
     "policy.min_statement_chars=0",
@@ -54,6 +56,7 @@ class Came:
         first: summary of the run with each rung.
         again: of the same runs once more, with no endpoint that answers.
         whys: what `why` said after each of the first ones.
+        logs: what `why --log` printed then, of each digest that it named for an attempt, by name.
     """
 
     case: Case
@@ -62,6 +65,7 @@ class Came:
     first: dict[str, Summary]
     again: dict[str, Summary]
     whys: dict[str, str]
+    logs: dict[str, dict[str, list[str]]]
 
     def facts(self, kind: str) -> list[Fact]:
         ledger = self.place.ledger()
@@ -90,15 +94,24 @@ def came(request: pytest.FixtureRequest, new_place: Callable[..., Place]) -> Cam
     place = new_place(f"case-{case.name}", *options, *pairs_option([case.pair.model_dump(mode="json")]))
     with pytest.MonkeyPatch.context() as patch, Endpoint([*case.drafts, *case.session], models=[MODEL]) as endpoint:
         patch.setenv("OPENAI_BASE_URL", endpoint.url)
-        first, whys = {}, {}
+        first, whys, logs = {}, {}, {}
         for rung in RUNGS:
             first[rung] = mine(place, rung)
-            if endpoint.mistakes:
-                raise endpoint.mistakes[0]
             whys[rung] = place.ask("why", case.instance_id)
+            if endpoint.mistakes:
+                raise AssertionError(whys[rung]) from endpoint.mistakes[0]
+            logs[rung] = opened(place, case.instance_id, whys[rung])
         endpoint.stop()
         again = {rung: mine(place, rung) for rung in RUNGS}
-    return Came(case, place, endpoint, first, again, whys)
+    return Came(case, place, endpoint, first, again, whys, logs)
+
+
+def opened(place: Place, name: str, why: str) -> dict[str, list[str]]:
+    """Open every log that `why` names for an attempt."""
+    found: dict[str, list[str]] = {}
+    for kind, digest in _LOG.findall(why):
+        found.setdefault(kind, []).append(place.ask("why", name, "--log", digest))
+    return found
 
 
 def mine(place: Place, rung: str) -> Summary:
@@ -149,11 +162,19 @@ class TestCase:
             )
             if made.asked:
                 assert f"{made.tokens} tokens, ${made.money:.4f}" in text
-        digests = re.findall(r"^      (request|reply|transcript|log): (\w+)$", text, re.M)
-        names = {name for name, _ in digests}
-        assert {"structured": {"request", "reply", "log"}, "agent": {"transcript", "log"}}[rung] <= names
-        for name, digest in digests:
-            assert came.place.ask("why", came.case.instance_id, "--log", digest), name
+
+    def test_what_was_asked_and_said_can_be_opened(self, came: Came) -> None:
+        structured, agent = (came.logs[rung] for rung in RUNGS)
+        assert len(structured["request"]) == len(structured["reply"]) == len(came.case.structured)
+        for reply, request, said in zip(came.case.structured, structured["request"], structured["reply"], strict=True):
+            last = json.loads(request)["messages"][-1]["content"]
+            assert all(text in last for text in reply.sees)
+            assert json.loads(json.loads(said)["text"]) == reply.draft.value
+        events = [json.loads(line) for line in agent["transcript"][0].splitlines()]
+        assert [event["tool"] for event in events if event["event"] == "call"] == [one.tool for one in came.case.agent]
+
+    def test_the_log_of_every_attempt_that_failed_can_be_opened(self, came: Came) -> None:
+        assert any(came.case.declared.telling in log for log in came.logs["structured"]["log"])
 
     def test_money_is_what_the_tokens_cost_and_within_the_cap(self, came: Came) -> None:
         tries = came.facts("model.try")
@@ -166,4 +187,6 @@ class TestCase:
     def test_nothing_is_measured_or_paid_again_without_an_endpoint(self, came: Came) -> None:
         for rung, summary in came.again.items():
             assert (summary.measured, summary.faulted, summary.spent.money) == (0, 0, 0), rung
-            assert summary.decisions == came.first[rung].decisions
+            assert [(one.state, one.sentence) for one in summary.decisions] == [
+                (one.state, one.sentence) for one in came.first[rung].decisions
+            ]

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
 
-from miner.core.records import Visibility
+from installers.attempt import ATTEMPT, PRODUCER, observation_of
+from installers.interface import Attempt
+from installers.memory import delta, fingerprint
+from miner.core.blobs import BlobStore
+from miner.core.hashing import hash_of
+from miner.core.records import Fact, FactKey, Recipe, Visibility
 from miner.core.settings import Settings, load_settings
+from miner.core.spending import Caps, OverCap
 from miner.jobs.canaries import Service, canaries
 from miner.jobs.context import Context, open_context
 from miner.jobs.models import models_line
@@ -148,3 +155,103 @@ def test_status_shows_the_money_of_a_run(environment, with_settings) -> None:
     spent = found.spent.model_copy(update={"money": 0.125})
     shown = status_text(found.model_copy(update={"spent": spent, "max_cost": 2.0, "state": "running"}))
     assert "models    $0.1250 of $2.00" in shown
+
+
+def test_a_month_is_repeated_with_the_models_that_were_asked_for_it_and_not_those_of_another_month(
+    environment, with_settings
+) -> None:
+    month = "mine.month=2025-0"
+    environment({**ON, "OPENAI_MODEL": "old"})
+    run(with_settings(*ALL, 'prices."old".input=1', 'prices."old".output=1', f"{month}5"))
+    environment(ON)
+    run(with_settings(*ALL, f"{month}6"))
+    environment({"OPENAI_MODEL": "left-in-the-shell"})
+    hashes = set()
+
+    def look(context: Context) -> None:
+        assert context.models.models == ("old",)
+        hashes.add(context.settings.hash)
+        hashes.update(one.settings_hash for one in context.ledger.runs() if json.loads(one.settings)["mine"]["month"])
+
+    run(with_settings(*ALL, f"{month}5"), look)
+    assert len(hashes) == 2, "May has one hash of settings, with and without an endpoint; June has another one"
+
+
+@pytest.mark.parametrize("visibility", [Visibility.PRIVATE, Visibility.HOLD_OUT])
+def test_what_a_model_said_of_a_candidate_that_is_private_now_is_still_known(
+    environment, with_settings, visibility: Visibility
+) -> None:
+    environment(ON)
+    run(with_settings(*ALL))
+    environment({})
+
+    def look(context: Context) -> None:
+        context.source.subject = lambda _item: PAIR
+        context.register([Pair(visibility)])
+        assert context.models_for(PAIR) is not None
+
+    run(with_settings(*ALL), look)
+
+
+def attempt_fact(candidate: str, number: int, *, asked: tuple[str, ...] = (), extra: str = "") -> Fact:
+    declared = Recipe(python="3.11", requirements=("pytest",), build_backend="x")
+    recipe = declared.model_copy(update={"requirements": ("pytest", extra)}) if extra else declared
+    made = Attempt(
+        repository="octo/demo",
+        rung="structured" if asked else "declared",
+        number=number,
+        recipe=recipe,
+        declared=fingerprint(declared),
+        fingerprint=fingerprint(recipe),
+        delta=delta(declared, recipe),
+        cutoff=datetime(2023, 1, 1, tzinfo=UTC),
+        outcome="ok" if extra else "lock-failed",
+        good=bool(extra),
+        asked=asked,
+        written=bool(asked),
+    )
+    seen = observation_of(made, BlobStore("memory://models-of-a-run"))
+    key = FactKey(kind=ATTEMPT, subject=candidate, input_hash=hash_of(made), producer=PRODUCER.name, epoch=1)
+    return Fact(key=key, observed_at=datetime.now(UTC), **seen.model_dump())
+
+
+def test_a_candidate_that_models_were_asked_about_remembers_what_there_was_then(environment, with_settings) -> None:
+    """Else the memory that its siblings make would be tried first, and another question asked, and paid."""
+    environment(ON)
+
+    def first(context: Context) -> None:
+        context.store(attempt_fact("a", 0, extra="pyyaml"))
+        context.store(attempt_fact("b", 0, asked=("f1",), extra="attrs"))
+
+    run(with_settings(*ALL), first)
+
+    def again(context: Context) -> None:
+        learned = {lesson.candidate for lesson in context.memory.lessons}
+        assert learned == {"a", "b"}
+        assert context.memory_for("c") == context.memory
+        assert context.memory_for("b").lessons == ()
+        assert [lesson.written for lesson in context.memory.lessons if lesson.candidate == "b"] == [True]
+
+    run(with_settings(*ALL), again)
+
+
+def test_parts_of_one_run_share_its_cap_and_the_next_run_has_its_own(environment, with_settings) -> None:
+    environment(ON)
+    settings = with_settings(*ALL)
+    for _ in range(2):  # each ends before it is done
+
+        def spend(context: Context) -> None:
+            reserved = context.spending.reserve(context.run_id, "octo/demo", "small", 10**9, Caps())
+            context.spending.settle(reserved, 9 * 10**8)
+            context.ended = "faulted"
+
+        run(settings, spend)
+
+    def third(context: Context) -> None:
+        assert models_line(context) == "language models: $1.8000 of $2.00 spent"
+        with pytest.raises(OverCap, match=r"run.max_cost is \$2"):
+            context.models._purse.reserve("octo/demo", "small", 3 * 10**8, context.stop)
+        context.ended = "done"
+
+    run(settings, third)
+    run(settings, lambda context: context.models._purse.reserve("octo/demo", "small", 3 * 10**8, context.stop))
