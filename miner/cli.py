@@ -267,7 +267,8 @@ def record_replies(
     paths = _settings(config, overrides).paths
     written = record(Ledger(paths.ledger, create=False), BlobStore(paths.blobs), file)
     text = f"{count(written, 'answered request')} in {file}; -c endpoint.replay={file} reads them"
-    _say({"replies": written, "file": str(file)}, text, as_json=as_json)
+    note = "it quotes what the models were shown: it is as private as the least public candidate of this ledger"
+    _say({"replies": written, "file": str(file), "note": note}, f"{text}\n{note}", as_json=as_json)
 
 
 @docs.command("schema")

@@ -150,7 +150,8 @@ class Session:
         try:
             answer = self._ask(request)
         except OverCap as over:
-            raise Capped(str(over)) from over
+            self.transcript.note("capped", why=str(over))
+            raise Capped(over.sentence) from over
         except RequestRefused as refused:
             if isinstance(refused, ToolsUnsupported) and self.spent.steps == 0:
                 raise

@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 
 from installers.agent.endings import LimitReached
 from installers.agent.loop import Done
-from installers.agent.rewritten import is_rewritten
 from installers.agent.seen import Seen, seen_of
 from installers.agent.stand import Stand
 from installers.distrust.fence import fence
@@ -34,7 +33,6 @@ from miner.core.reasons import Reason
 from miner.core.records import Layer
 from miner.core.settings import Agent
 from miner.sandbox.container import DockerBox
-from miner.sandbox.image_archive import read_tar
 from miner.sandbox.interface import ExecResult
 from miner.sandbox.network import UV
 from miner.sandbox.profile import CACHE
@@ -169,10 +167,8 @@ class Room:
             except TooLarge as error:
                 raise LimitReached(f"no recipe, and {error}") from error
             found = edits(self._tree.base, left)
-        mine, tracked = self._installed(), self._tree.paths
-        for edit in found:
-            if not (is_rewritten(edit, tracked) or (edit.kind == "added" and edit.path in mine)):
-                self._edits.append(edit)
+        mine = self._installed()
+        self._edits += [edit for edit in found if not (edit.kind == "added" and edit.path in mine)]
 
     def _installed(self) -> frozenset[str]:
         """Return the paths that the installation of the project had added to the repository before the session."""
@@ -236,11 +232,6 @@ class _Tree:
             with path.open("wb") as out:
                 self.pack(out)
         return path
-
-    @property
-    def paths(self) -> frozenset[str]:
-        """Paths of the base commit."""
-        return frozenset(entry.path for entry in read_tar(self.base))
 
     def layer(self, workshop: Workshop, stand: Stand) -> Layer:
         """Keep the base commit as a layer."""

@@ -64,6 +64,7 @@ class _Holding:
     def __init__(self, plan: Plan, speech: Speech) -> None:
         self._plan = plan
         self._speech = speech
+        self._memo = plan.help.memo.apart()  # a known session is used without its replies, so that a new one is as well
         self._transcript = ""
         self._session: Session | None = None
         self._began = time.monotonic()
@@ -103,7 +104,7 @@ class _Holding:
         if desk is None:
             raise ValueError("no desk")
         return desk.ask(
-            self._plan.help.memo,
+            self._memo,
             request,
             repository=question.repository,
             prompt=prompt,

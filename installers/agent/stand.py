@@ -61,7 +61,7 @@ def stand_of(question: Question, help_: Help, built: Attempt | None) -> Stand:
     Args:
         question: with the declared recipe.
         help_: with the facts that are known.
-        built: the attempt that came furthest, of those for which anything was done.
+        built: the attempt that came furthest, of those that another one may start from.
     """
     shop, memo = help_.workshop, help_.memo
     recipe = question.declared if built is None else built.recipe

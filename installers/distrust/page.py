@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from installers.distrust.integrity import ALTERATIONS
 from installers.distrust.options import OPTIONS_ALLOWED, SETTINGS_ALLOWED, Allowed
 from installers.distrust.path_files import OWNERS
+from installers.distrust.rewritten import MODULES
 from installers.distrust.tree import EDITS
 from installers.distrust.weakening import MECHANISMS
 
@@ -35,6 +36,7 @@ def page() -> str:
             "Two archives are compared, outside of the box.",
             EDITS.items(),
         ),
+        _section("Modules that builds write, which are no edits", "Patterns of names, wherever they lie.", MODULES),
         _section("Options for pytest that a recipe may add", _VALUES, _allowed(OPTIONS_ALLOWED)),
         _section("Settings of pytest that a recipe may override", _VALUES, _allowed(SETTINGS_ALLOWED)),
         _section(

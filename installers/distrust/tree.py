@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from installers.distrust.rewritten import is_generated, is_rewritten
 from installers.distrust.tar_members import Member, TarUnreadable, members_of
 from miner.core.records import Legible, Record
 
@@ -22,7 +23,7 @@ EditKind = Literal["changed", "deleted", "mode-changed", "type-changed", "added"
 
 EDITS: dict[EditKind, str] = {
     # kind of an edit: what it says
-    "changed": "a tracked file has another content, or a tracked symlink another target",
+    "changed": "a tracked file that no build writes anew has another content, or a tracked symlink another target",
     "deleted": "a tracked file is gone",
     "mode-changed": "a tracked file is executable and was not, or the other way round",
     "type-changed": "a tracked file or folder is something else: a link, a folder, a pipe",
@@ -48,8 +49,6 @@ _ARTEFACTS = re.compile(
     """
 )
 """What builds, installations and runs of tests leave behind."""
-_VERSIONS = re.compile(r"(?:.*/)?(?:_version|__version__|version|_version_info|_scm_version|_versions)\.py")
-"""What setuptools-scm, hatch-vcs, pdm-backend and others write when a project is built."""
 _STEERING = re.compile(
     r"""(?x)
     (?:.*/)?(?:
@@ -136,7 +135,9 @@ def _edits(tracked: Mapping[str, _Node], left: Path, root: str) -> Iterator[Tree
         if path not in found:
             yield TreeEdit(path=path, kind="deleted")
         elif (kind := _difference(node, found[path], left)) is not None:
-            yield TreeEdit(path=path, kind=kind)
+            built = kind == "changed" and node.kind == "file" and is_rewritten(path, tracked)
+            if not built:
+                yield TreeEdit(path=path, kind=kind)
     for path, member in found.items():
         if path not in tracked and (kind := _new(path, member, folders)) is not None:
             yield TreeEdit(path=path, kind=kind)
@@ -199,7 +200,7 @@ def _new(path: str, member: Member, folders: set[str]) -> EditKind | None:
     if member.kind != "file":
         return "added"
     if _STEERING.fullmatch(path):
-        return None if _VERSIONS.fullmatch(path) else "added"
+        return None if is_generated(path) else "added"
     is_data = _TESTS.fullmatch(path) and _DATA.fullmatch(path)
     return "added" if is_data and not _OUTPUT.fullmatch(path) else None
 

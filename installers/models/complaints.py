@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from installers.models.address import shown
 from installers.models.interface import Request, RequestRefused, ToolsUnsupported, Trouble
 from installers.models.waits import asked_wait
 from installers.models.wire import Answer
@@ -21,8 +22,10 @@ _LONGEST = 300
 _REFUSALS = frozenset({400, 413, 422})
 _MAY_HELP = frozenset({408, 409, 425})
 _TOOLS_REFUSED = frozenset({400, 404, 422, 500, 501})
+_NO_WORK = frozenset({502, 503, 529})
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|insufficient balance|billing", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context_length|context length|context window|too long", re.IGNORECASE)
+_MODERATED = re.compile(r"moderat|flagged|policy|safety|filter", re.IGNORECASE)
 _TOOLS = re.compile(r"\btools?\b|\btool_choice\b|\bfunction call", re.IGNORECASE)
 _LACKS = re.compile(
     r"support|require|permitted|allowed|enabled|unknown|unrecogni[sz]ed|unexpected|extra", re.IGNORECASE
@@ -93,7 +96,9 @@ def raised(answer: Answer, complaint: Complaint, model: str, now: float) -> Trou
         # Some providers charge for a prompt that their filter, or the model's context, refuses.
         named = bool(complaint.param) and not complaint.param.startswith("messages")
         return RequestRefused(said, free=status != 400 or named)
-    if status in (401, 403):
+    if status == 403 and _MODERATED.search(complaint.words):
+        return RequestRefused(said, free=False)
+    if status == 401:
         return Trouble(f"the key is refused: {said}", reason=Reason.MODEL_LOGIN, again=False, free=True)
     if status == 404:
         return Trouble(f"{model} is not known there: {said}", reason=Reason.MODEL_LOGIN, again=False, free=True)
@@ -103,12 +108,16 @@ def raised(answer: Answer, complaint: Complaint, model: str, now: float) -> Trou
     if status == 429:
         return Trouble(f"too many requests: {said}", reason=Reason.MODEL_LIMITED, wait_s=wait, free=True)
     if status >= 500 or status in _MAY_HELP:
-        return Trouble(said, reason=Reason.MODEL_ERROR, again=status != 501, wait_s=wait)
+        # A gateway, or a server that is too busy, answers before a model has worked.
+        free = status in _NO_WORK
+        return Trouble(said, reason=Reason.MODEL_ERROR, again=status != 501, wait_s=wait, free=free)
+    # A 403 too: a firewall may forbid one text. Whether the endpoint forbids everything, its canary says.
     return Trouble(said, reason=Reason.MODEL_ERROR, again=False, free=True)
 
 
 def _said(answer: Answer, complaint: Complaint) -> str:
-    moved = f" to {answer.headers.get('location', 'nowhere')}" if 300 <= answer.status < 400 else ""
+    to = shown(answer.headers.get("location", "")) or "elsewhere"
+    moved = f" to {to}" if 300 <= answer.status < 400 else ""
     return f"status {answer.status}{moved}" + (f" ({complaint.message})" if complaint.message else "")
 
 

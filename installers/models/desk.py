@@ -138,7 +138,7 @@ class Desk:
         if request.model not in self._models:
             raise RequestRefused(f"there is no model {request.model} here, only {', '.join(self._models)}")
         if why := misfit(request, self._prices[request.model]):
-            raise RequestRefused(why)
+            return of_reply(question, RequestRefused(why), tries, self._blobs)
         trying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(self._helps),
             wait=self._wait,

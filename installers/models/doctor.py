@@ -5,19 +5,16 @@ It asks each model twice, within a cap of its own, reserved like all money; it t
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import requests
-
+from installers.models.address import address_of, shown
 from installers.models.billing import prices_of
 from installers.models.desk import Desk, desk_of, model_names
 from installers.models.doctor_talk import talks
+from installers.models.listing import names_listed
 from installers.models.replay import read
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError, SweMinerError
@@ -30,7 +27,6 @@ CAP = 0.01
 _TRIES = 2
 _RUN = "doctor"
 _LIST_S = 30.0
-_LIST_BYTES = 4 << 20
 _SHOWN = 5
 
 
@@ -62,28 +58,16 @@ def check_variables(settings: Settings, environ: Mapping[str, str]) -> Check:
     said = settings.endpoint
     if said.replay is not None:
         return _check_replay(said.replay)
-    url, key = environ.get(said.url_env, "").strip(), environ.get(said.key_env, "").strip()
-    if not url:
+    if not environ.get(said.url_env, "").strip():
         how = (
             f"export {said.url_env}=https://HOST/v1 {said.key_env}=KEY {said.model_env}=NAME; without it none is asked"
         )
         return Check(name="endpoint", ok=False, detail=f"{said.url_env} is not set", next_step=how)
-    shown = _shown(url)
-    if not shown:
-        how = f"{said.url_env} is a base URL, as https://HOST/v1"
-        return Check(name="endpoint", ok=False, detail=f"{said.url_env} is no address", next_step=how)
-    return Check(name="endpoint", ok=True, detail=f"{shown}; {said.key_env} is {'set' if key else 'not set'}")
-
-
-def _shown(url: str) -> str:
-    """Return an address without a login; "" where it is none."""
     try:
-        parts = urlsplit(url)
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return ""
-    found = parts.scheme in ("http", "https") and parts.hostname
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}" if found else ""
+        url, key = address_of(said, environ)
+    except ConfigError as error:
+        return Check(name="endpoint", ok=False, detail=str(error), next_step=error.next_step)
+    return Check(name="endpoint", ok=True, detail=f"{shown(url)}; {said.key_env} is {'set' if key else 'not set'}")
 
 
 def _check_replay(file: Path) -> Check:
@@ -109,56 +93,18 @@ def check_models(settings: Settings, environ: Mapping[str, str]) -> Check:
 
 
 def check_reached(settings: Settings, environ: Mapping[str, str]) -> Check:
-    """Whether the endpoint answers; by its list of models, where it has one (no tokens are read or written)."""
+    """Whether the endpoint is well, and has the models, by its list of them (no tokens are read or written)."""
     said, name = settings.endpoint, "endpoint answers"
     try:
-        status, listed = _list_of_models(settings, environ)
-    except (OSError, ValueError) as error:
-        how = f"check the network, {said.url_env} and endpoint.ca_bundle"
-        return Check(name=name, ok=False, detail=f"no answer ({type(error).__name__})", next_step=how)
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        how = f"put a valid key into {said.key_env}"
-        return Check(name=name, ok=False, detail=f"it refuses the key ({status})", next_step=how)
+        listed = names_listed(said, environ, min(_LIST_S, said.timeout_s))
+    except SweMinerError as error:
+        return Check(name=name, ok=False, detail=str(error), next_step=error.next_step)
     if listed is None:
-        return Check(name=name, ok=True, detail=f"yes; it has no list of models ({status})")
+        return Check(name=name, ok=True, detail="yes; it has no list of models")
     missing = [one for one in model_names(settings, environ) if listed and one not in listed]
     detail = f"yes; its list has {len(listed)} models{f', and no {missing[0]}' if missing else ''}"
     some = ", ".join(sorted(listed)[:_SHOWN])
     return Check(name=name, ok=not missing, detail=detail, next_step=f"name one of {some}" if missing else "")
-
-
-def _list_of_models(settings: Settings, environ: Mapping[str, str]) -> tuple[int, set[str] | None]:
-    """Return the status of the list of models, and the names in it; None where it is no list.
-
-    https://platform.openai.com/docs/api-reference/models/list
-
-    Raises:
-        OSError: nobody answers.
-        ValueError: the address is none.
-    """
-    said = settings.endpoint
-    key = environ.get(said.key_env, "").strip()
-
-    def log_in(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if key:  # and nothing of a .netrc
-            request.headers["Authorization"] = f"Bearer {key}"
-        return request
-
-    with requests.get(
-        f"{environ[said.url_env].strip().rstrip('/')}/models",
-        auth=log_in,
-        timeout=min(_LIST_S, said.timeout_s),
-        verify=True if said.ca_bundle is None else str(said.ca_bundle),
-        allow_redirects=False,
-        stream=True,
-    ) as response:
-        if response.status_code != HTTPStatus.OK:
-            return response.status_code, None
-        body = response.raw.read(_LIST_BYTES, decode_content=True)
-    try:
-        return response.status_code, {str(one["id"]) for one in json.loads(body)["data"]}
-    except (ValueError, LookupError, TypeError):
-        return response.status_code, None
 
 
 @contextmanager

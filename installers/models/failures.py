@@ -15,6 +15,7 @@ from installers.health import KIND as HEALTH
 from installers.health import run_of_health
 from installers.interface import Attempt, Help, Signature
 from installers.models.excerpt import relevant, steady
+from installers.models.turns import built
 from installers.project_install import KIND as PROJECT
 from installers.repair.kinds import Kind
 from installers.repair.signatures import signatures_of_log
@@ -61,7 +62,9 @@ class Deciding:
 
 
 def deciding(attempt: Attempt, help_: Help) -> tuple[Deciding, ...]:
-    """Return the logs that decide about an attempt, the most telling first; none where nothing was run for it."""
+    """Return the logs that decide about an attempt, the most telling first; none where no log says why it is void."""
+    if not built([attempt]):
+        return ()
     known = {fact_id(fact.key): fact for fact in help_.memo.used}
     facts = [known[step] for step in attempt.steps if step in known]
     blobs = help_.workshop.blobs

@@ -9,6 +9,7 @@ from installers.models.excerpt import steady
 
 _LEFT_OUT = "[{} earlier attempts left out]"
 _LONGEST = 300
+_LONGEST_DETAIL = 200
 _MOST_ITEMS = 6
 _MOST_SIGNATURES = 4
 
@@ -34,6 +35,14 @@ def came_to(attempt: Attempt) -> str:
     tests = "its tests did not run" if attempt.share is None else f"{attempt.passed} of {attempt.total} tests pass"
     broken = f", {attempt.broken} test files cannot be collected" if attempt.broken else ""
     return f"installed, {tests}{broken}"
+
+
+def left_with(best: Attempt | None) -> str:
+    """Say what is left where no model is asked any more: what the attempt that came furthest came to."""
+    if best is None:
+        return "nothing was tried before"
+    said = " ".join(best.detail.split())[:_LONGEST_DETAIL]
+    return f"attempt {best.number} ({best.rung}) came furthest: {came_to(best)}{f': {said}' if said else ''}"
 
 
 def _line(attempt: Attempt) -> str:

@@ -90,7 +90,10 @@ def of_try(question: Question, tried: Tried, blobs: BlobStore) -> Observation:
 
 
 def of_reply(question: Question, said: Reply | RequestRefused, tries: list[Tried], blobs: BlobStore) -> Observation:
-    """Return what all tries have come to: a reply, or that the endpoint does not take the request."""
+    """Return what all tries have come to: a reply, or that the request is not taken.
+
+    What no try was made for does not depend on any service: it is final.
+    """
     kept = {"request": blobs.put_text(canonical_json(question.request))}
     if isinstance(said, Reply):
         kept["reply"] = blobs.put_text(canonical_json(said))
@@ -104,7 +107,7 @@ def of_reply(question: Question, said: Reply | RequestRefused, tries: list[Tried
             "money": dollars(sum(one.charged for one in tries)),
             "seconds": round(sum(one.seconds for one in tries), 3),
         },
-        network=True,
+        network=bool(tries),
     )
 
 

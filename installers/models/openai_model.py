@@ -40,8 +40,7 @@ class OpenAIModel:
         self, endpoint: Endpoint, environ: Mapping[str, str], *, stopped: threading.Event | None = None
     ) -> None:
         self._timeout_s = endpoint.timeout_s
-        url, key = (environ.get(name, "").strip() for name in (endpoint.url_env, endpoint.key_env))
-        self._wire = Wire(endpoint, url, key, environ, stopped or threading.Event())
+        self._wire = Wire(endpoint, environ, stopped or threading.Event())
         self._left_out: dict[str, frozenset[str]] = {}
 
     def complete(self, request: Request) -> Reply:

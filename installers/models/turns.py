@@ -1,11 +1,14 @@
-"""Whose turn it is: which model is asked, and the how-manieth of its attempts it is. Pure."""
+"""Whose turn it is: which model is asked, and the how-manieth attempt it is; and what one may start from. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from installers.interface import Help, Question
+from installers.interface import Attempt, Help, Question
 from miner.core.reasons import Reason
+
+_VOID = (Reason.MODEL_WEAKENS_TESTS.value, Reason.MODEL_EDITS_SOURCE.value)
 
 
 class Turn(NamedTuple):
@@ -38,3 +41,8 @@ def turn(question: Question, help_: Help, rung: str, each: int) -> Turn | None:
     index, number = divmod(sum(past.rung == rung for past in question.past), each)
     models = help_.models.models
     return Turn(models[index], number) if index < len(models) else None
+
+
+def built(past: Iterable[Attempt]) -> list[Attempt]:
+    """Return the attempts that another one may start from: something was built for them, and they are not void."""
+    return [attempt for attempt in past if attempt.steps and attempt.outcome not in _VOID]

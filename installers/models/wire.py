@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import httpx2
 import openai
 
-from miner.core.errors import ConfigError, Interrupted
-from miner.core.index_access import ca_bundle
-from miner.core.settings import Endpoint, Index
+from installers.models.address import address_of, trusted
+from miner.core.errors import Interrupted
+from miner.core.settings import Endpoint
 
 LARGEST = 8 * 1024 * 1024
 """Bytes of an answer: the longest replies have a few hundred thousand."""
@@ -61,30 +59,26 @@ class Silence(NamedTuple):
     begun: bool = False
 
 
+_Ask = Callable[[openai.AsyncOpenAI], Coroutine[Any, Any, Answer]]
+
+
 class Wire:
     """Sends requests to one endpoint; threads share it.
 
     Args:
         endpoint: how long to wait, and whom to trust.
-        url: its base URL.
-        key: the key, "" where it asks for none.
-        environ: names certificates where the settings do not.
+        environ: holds its base URL and its key, and names certificates where the settings do not.
         stopped: ends what is under way.
 
     Raises:
         ConfigError: the URL, the key or the file of certificates cannot be used.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, url: str, key: str, environ: Mapping[str, str], stopped: threading.Event
-    ) -> None:
-        _check_url(url, endpoint.url_env)
-        if not (key.isascii() and key.isprintable()):
-            raise ConfigError(f"{endpoint.key_env} holds characters that no key has", next_step="set it again")
-        self._url = url
-        self._key = key
+    def __init__(self, endpoint: Endpoint, environ: Mapping[str, str], stopped: threading.Event) -> None:
+        self._url, self._key = address_of(endpoint, environ)
+        self._headers = {} if self._key else {"Authorization": openai.omit}
         self._stopped = stopped
-        self._trusted = _trusted(ca_bundle(Index(ca_bundle=endpoint.ca_bundle), environ))
+        self._trusted = trusted(endpoint, environ)
         for name in ("openai", "httpx2", "httpcore2"):  # at DEBUG they write whole requests
             logging.getLogger(name).setLevel(logging.WARNING)
 
@@ -98,16 +92,53 @@ class Wire:
         Raises:
             Interrupted: the run is to end.
         """
-        found = asyncio.run(self._post(payload, max(seconds, 0.0)))
+
+        async def ask(sdk: openai.AsyncOpenAI) -> Answer:
+            raw = await sdk.chat.completions.with_raw_response.create(**payload, extra_headers=self._headers)
+            return _answer(raw.http_response)
+
+        return self._exchange(ask, max(seconds, 0.0))
+
+    def listed(self, seconds: float) -> Answer | Silence:
+        """Ask for the list of models, for so long altogether.
+
+        Raises:
+            Interrupted: the run is to end.
+        """
+
+        async def ask(sdk: openai.AsyncOpenAI) -> Answer:
+            raw = await sdk.models.with_raw_response.list(extra_headers=self._headers)
+            return _answer(raw.http_response)
+
+        return self._exchange(ask, max(seconds, 0.0))
+
+    def _exchange(self, ask: _Ask, seconds: float) -> Answer | Silence:
+        found: Answer | Silence
+        made = False
+        try:
+            sdk = self._sdk(seconds)
+            made = True
+            found = asyncio.run(self._heard(sdk, ask, seconds))
+        except Interrupted:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is: its message may show the login of a proxy
+            hint = "" if made else ": is the address, or that of a proxy (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY), a URL?"
+            found = Silence(f"{type(error).__name__}{hint}", sent=made)
         if isinstance(found, Silence):
             return found._replace(detail=self.redact(found.detail))
         return found._replace(headers={name.lower(): self.redact(value) for name, value in found.headers.items()})
 
-    async def _post(self, payload: dict[str, Any], seconds: float) -> Answer | Silence:
+    def _sdk(self, seconds: float) -> openai.AsyncOpenAI:
         timeout = httpx2.Timeout(None, connect=min(seconds, _CONNECT_S))  # all of it: `_within`
-        async with _Client(verify=self._trusted, timeout=timeout) as http:
+        http = _Client(verify=self._trusted, timeout=timeout)
+        return openai.AsyncOpenAI(
+            api_key=self._key or _NO_KEY, base_url=self._url, max_retries=0, timeout=timeout, http_client=http
+        )
+
+    async def _heard(self, sdk: openai.AsyncOpenAI, ask: _Ask, seconds: float) -> Answer | Silence:
+        async with sdk:
             try:
-                return await self._within(seconds, self._asked(http, payload, timeout))
+                return await self._within(seconds, ask(sdk))
             except TimeoutError:
                 return Silence(f"nothing, or not all of it, within {seconds:.1f} s")
             except openai.APIStatusError as error:
@@ -117,14 +148,6 @@ class Wire:
                 return Silence(_told(cause), sent=not isinstance(cause, _UNSENT))
             except (_Broken, openai.OpenAIError) as error:
                 return Silence(_told(error), begun=True)
-
-    async def _asked(self, http: httpx2.AsyncClient, payload: dict[str, Any], timeout: httpx2.Timeout) -> Answer:
-        sdk = openai.AsyncOpenAI(
-            api_key=self._key or _NO_KEY, base_url=self._url, max_retries=0, timeout=timeout, http_client=http
-        )
-        headers = {} if self._key else {"Authorization": openai.omit}
-        raw = await sdk.chat.completions.with_raw_response.create(**payload, extra_headers=headers)
-        return _answer(raw.http_response)
 
     async def _within(self, seconds: float, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Do something for so long, or until the run is to end."""
@@ -179,25 +202,8 @@ def _answer(response: httpx2.Response) -> Answer:
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ") if not isinstance(error, _Broken) else str(error)
-
-
-def _check_url(url: str, variable: str) -> None:
-    try:
-        parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
-        fine = fine and (parts.port or 1) > 0
-    except ValueError:
-        fine = False
-    if not fine:
-        raise ConfigError(
-            f"{variable} is no plain http(s) URL, or holds a login",
-            next_step="set it to the base of the endpoint, as in https://host/v1; the key has a variable of its own",
-        )
-
-
-def _trusted(bundle: object) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=None if bundle is None else str(bundle))
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"the certificates in {bundle} cannot be read: {error}") from error
+    """Return what happened; of what comes from elsewhere the type alone, since its message may hold anything."""
+    if isinstance(error, _Broken):
+        return str(error)
+    known = isinstance(error, (httpx2.RequestError, openai.OpenAIError))
+    return f"{type(error).__name__}: {error}".removesuffix(": ") if known else type(error).__name__

@@ -45,7 +45,7 @@ class Provenance(Record):
     Attributes:
         worked: number of candidates for which a language model's edit worked.
         failed: number of those for which it was tried and did not.
-        repositories: that the former are of.
+        repositories: that the former are of; forks count as one.
         version: of swe-miner.
         exported: the day, "2026-05-01".
     """

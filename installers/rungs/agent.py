@@ -14,8 +14,9 @@ from installers.agent.session import Held, held
 from installers.agent.stand import stand_of
 from installers.interface import Edit, Help, Proposal, Question, Refusal
 from installers.memory import identity
+from installers.models.history import left_with
 from installers.models.interface import Unasked
-from installers.models.turns import turn
+from installers.models.turns import built, turn
 from installers.rungs.repair import furthest
 from miner.core.hashing import hash_of, sha256_bytes
 from miner.core.ledger import fact_id
@@ -36,8 +37,8 @@ def agent(question: Question, help_: Help) -> Proposal | None:
     whose = turn(question, help_, "agent", help_.workshop.settings.measure.model.agent.attempts)
     if whose is None or help_.pack is None:
         return None
-    built = furthest([attempt for attempt in question.past if attempt.steps])
-    plan = Plan(question, help_, whose, stand_of(question, help_, built), help_.pack)
+    stand = stand_of(question, help_, furthest(built(question.past)))
+    plan = Plan(question, help_, whose, stand, help_.pack)
     return _proposal(question, _session(plan))
 
 
@@ -103,6 +104,9 @@ def _tree(question: Question) -> str:
 def _proposal(question: Question, fact: Fact) -> Proposal:
     payload, measures = fact.payload, fact.measures
     refused = None if fact.ok else Refusal(reason=Reason(fact.outcome), detail=payload["detail"])
+    if refused is not None and refused.reason is Reason.MODEL_CAP_REACHED:
+        left = left_with(furthest(built(question.past)))
+        refused = refused.model_copy(update={"detail": f"{refused.detail}; {left}"})
     return Proposal(
         recipe=Recipe.model_validate(payload["recipe"]) if fact.ok else question.declared,
         edits=tuple(Edit.model_validate(edit) for edit in payload["edits"]) if fact.ok else (),

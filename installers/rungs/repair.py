@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from installers.cutoff import cutoffs
 from installers.interface import Attempt, Edit, Help, Proposal, Question, Signature
 from installers.memory import identity
+from installers.models.turns import built
 from installers.pythons import admits
 from installers.repair.context import Context
 from installers.repair.learned import learned_rules
@@ -50,7 +51,7 @@ Pair = tuple[str, Signature | None]
 
 def repair(question: Question, help_: Help) -> Proposal | None:
     """Return the best attempt's recipe with edits that answer its failures, None where no rule answers them."""
-    best = furthest(question.past)
+    best = furthest(built(question.past))
     if best is None:
         return None
     rules = (*RULES, *learned_rules(help_.workshop.settings.measure.ladder.learned))

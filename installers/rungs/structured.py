@@ -19,11 +19,11 @@ from installers.models.draft import form, kept, read_draft, recipe_of, unusable
 from installers.models.evidence import outline, select, tokens_of
 from installers.models.failures import failure
 from installers.models.hints import hint
-from installers.models.history import came_to, history
+from installers.models.history import came_to, history, left_with
 from installers.models.interface import Message, OverCap, Prompt, Reply, Request, RequestRefused
 from installers.models.prompts import render
 from installers.models.proposals import draft_of, edits_of, tried_before
-from installers.models.turns import turn
+from installers.models.turns import built, turn
 from installers.pythons import admits
 from installers.rungs.repair import furthest, progress
 from miner.core.hashing import hash_of
@@ -81,7 +81,8 @@ class _Turn:
                 self.help_.memo, request, repository=self.question.repository, prompt=prompt, ordinal=self.number
             )
         except OverCap as error:
-            return self._void(Refusal(reason=Reason.MODEL_CAP_REACHED, detail=f"{error}; {self._before()}"))
+            left = left_with(furthest(built(self.question.past)))
+            return self._void(Refusal(reason=Reason.MODEL_CAP_REACHED, detail=f"{error.sentence}; {left}"))
         except RequestRefused as error:
             said = f"the endpoint does not take the request: {str(error)[:_LONGEST_WORDS]}"
             made = self._void(Refusal(reason=Reason.MODEL_REPLY_UNUSABLE, detail=said))
@@ -121,14 +122,6 @@ class _Turn:
     def _void(self, refused: Refusal) -> Proposal:
         return Proposal(recipe=self.question.declared, refused=refused)
 
-    def _before(self) -> str:
-        """Say what is left without another model: what the attempt that came furthest failed with."""
-        best = furthest(_built(self.question.past))
-        if best is None:
-            return "nothing was tried before"
-        said = " ".join(best.detail.split())[:200]
-        return f"attempt {best.number} ({best.rung}) came furthest: {came_to(best)}{f': {said}' if said else ''}"
-
     @cached_property
     def _past(self) -> Sequence[Attempt]:
         """The attempts before this candidate."""
@@ -136,7 +129,7 @@ class _Turn:
 
     @cached_property
     def _best(self) -> Attempt | None:
-        return furthest(_built(self._past))
+        return furthest(built(self._past))
 
     @property
     def _start(self) -> Recipe:
@@ -161,7 +154,7 @@ class _Turn:
     @property
     def _refined(self) -> Attempt | None:
         """The attempt whose recipe was built, of which the log is shown."""
-        return self._previous if self._previous is not None and self._previous.steps else None
+        return self._previous if self._previous is not None and built([self._previous]) else None
 
     @property
     def _shown(self) -> Recipe:
@@ -225,7 +218,7 @@ class _Turn:
             "name": declared.distribution or self.question.repository,
             "cutoff": f"{dates[min(self._start.fallback, len(dates) - 1)]:%Y-%m-%d}",
             "pythons": self._pythons,
-            "hint": hint(self.question, furthest(_built(before)), self.candidate),
+            "hint": hint(self.question, furthest(built(before)), self.candidate),
             "history": history(self._past, int(tokens * _OF_HISTORY) * _BYTES),
             "attempt": self._best,
             "recipe": _shown(self._start),
@@ -250,11 +243,6 @@ class _Turn:
         )
 
 
-def _built(past: Sequence[Attempt]) -> list[Attempt]:
-    """Return the attempts whose recipes were built: an attempt that was refused came nowhere."""
-    return [attempt for attempt in past if attempt.steps]
-
-
 def _shown(recipe: Recipe) -> str:
     """Return a recipe in the form of a reply, a line for each field."""
     draft = {**draft_of(recipe, recipe), "reasons": [], "give_up": None}
@@ -265,7 +253,7 @@ def _shown(recipe: Recipe) -> str:
 
 def _standing(attempt: Attempt, best: Attempt | None) -> str:
     """Say whether an attempt came further than the one that it started from."""
-    if best is None or not attempt.steps:
+    if best is None or not built([attempt]):
         return ""
     if progress(attempt) > progress(best):
         return f", further than attempt {best.number}"

@@ -137,6 +137,15 @@ class Memo:
         """Return a memo that takes every known answer as it stands; what it answers with counts as used by this one."""
         return self._like(self._find, timedelta.max)
 
+    def apart(self) -> Memo:
+        """Return a memo that knows the same; what it answers with counts as used by it alone.
+
+        For what one fact sums up: that fact is what an answer rests on, whether or not it is known already.
+        """
+        other = self._like(self._find, self._recheck_after)
+        other.used = Facts()
+        return other
+
     def strict(self) -> Memo:
         """Return a memo to which a fact is not known that names something which is gone: it is measured again.
 

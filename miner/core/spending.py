@@ -27,17 +27,22 @@ _COUNTED = func.coalesce(spending.c.money, spending.c.bound)
 
 
 class OverCap(Exception):
-    """A request could cost more than a cap leaves; the message names the cap.
+    """A request could cost more than a cap leaves; the message says how much is spent, which differs from run to run.
 
     Attributes:
         cap: the setting ("run.max_cost").
         later: it would fit if what is reserved at the moment turned out to cost nothing.
     """
 
-    def __init__(self, message: str, *, cap: str = "", later: bool = False) -> None:
+    def __init__(self, message: str, *, cap: str, later: bool = False) -> None:
         super().__init__(message)
         self.cap = cap
         self.later = later
+
+    @property
+    def sentence(self) -> str:
+        """What may be kept of it: no amounts, so that the same is kept however many work at once."""
+        return f"{self.cap} leaves too little for another request"
 
 
 class Caps(NamedTuple):

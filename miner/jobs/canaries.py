@@ -10,8 +10,8 @@ from enum import StrEnum
 import docker
 
 from installers.models.desk import off_because
-from installers.models.doctor import check_reached
-from miner.core.errors import ForgeUnreachable, IndexUnreachable, InfrastructureFault, ModelFault
+from installers.models.listing import names_listed
+from miner.core.errors import ForgeUnreachable, IndexUnreachable, InfrastructureFault
 from miner.core.reasons import Reason
 from miner.core.records import Fact
 from miner.core.settings import Settings
@@ -46,7 +46,12 @@ _OF_FAULT = {
     Reason.MODEL_ERROR: Service.MODEL,
     Reason.MODEL_LIMITED: Service.MODEL,
 }
-_OF_PRODUCER = {"pypi": Service.INDEX, "installers": Service.INDEX}
+_OF_PRODUCER = {
+    "installers.models": Service.MODEL,
+    "installers.agent": Service.MODEL,
+    "installers": Service.INDEX,
+    "pypi": Service.INDEX,
+}
 
 
 def service_of_fault(error: InfrastructureFault) -> Service | None:
@@ -56,7 +61,8 @@ def service_of_fault(error: InfrastructureFault) -> Service | None:
 
 def service_of_fact(fact: Fact) -> Service:
     """Return the service that a fact depended on: what is no installation and no release pair comes from a forge."""
-    return _OF_PRODUCER.get(fact.key.producer.partition(".")[0], Service.FORGE)
+    producer = fact.key.producer
+    return _OF_PRODUCER.get(producer) or _OF_PRODUCER.get(producer.partition(".")[0], Service.FORGE)
 
 
 def canaries(settings: Settings) -> Mapping[Service, Canary]:
@@ -99,12 +105,11 @@ def _forge(settings: Settings) -> Canary:
 
 
 def _model(settings: Settings) -> Canary:
-    """Ask the endpoint for its list of models, which costs nothing; that it has none is an answer as well."""
+    """Ask the endpoint for its list of models, which costs nothing; which names are in it says nothing (aliases)."""
+    within = min(settings.endpoint.timeout_s, _ANSWER_WITHIN_S)
 
     def ask() -> None:
-        check = check_reached(settings, os.environ)
-        if not check.ok:
-            raise ModelFault(f"the endpoint of language models: {check.detail}", next_step=check.next_step)
+        names_listed(settings.endpoint, os.environ, within)
 
     return ask
 

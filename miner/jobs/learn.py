@@ -22,6 +22,7 @@ from miner.core.ledger import Ledger, fact_id
 from miner.core.memo import utc_now
 from miner.core.records import Fact, Record, Visibility
 from miner.jobs.learn_evidence import MODEL_RUNGS, Tried
+from miner.jobs.learn_fit import unfit
 from miner.jobs.learn_fold import Answer, answers_of
 
 _LONGEST_NAME = 160
@@ -39,6 +40,7 @@ class Row(Record):
         worked: number of candidates for which it did.
         failed: number of those for which it was tried and did not.
         repositories: of the former.
+        projects: number of the repositories, where those of one name count as one: they are forks.
         facts: examples: attempts, which `swe-miner why` shows.
         rule: the edit as data; None where it is none that another recipe could take over.
         left_out: why it is not exported, "" where it is.
@@ -49,6 +51,7 @@ class Row(Record):
     worked: int
     failed: int
     repositories: tuple[str, ...]
+    projects: int
     facts: tuple[str, ...]
     rule: LearnedRule | None
     left_out: str = ""
@@ -72,8 +75,8 @@ def learn(
     Args:
         ledger: holds the attempts.
         blobs: hold what they show.
-        min_repositories: in which an answer must have worked to become a rule.
-        not_public: learn also from candidates that are private or held out.
+        min_repositories: in which an answer must have worked to become a rule; forks count as one.
+        not_public: learn also from candidates that are private, held out, or unknown.
         export: the file.
 
     Raises:
@@ -95,9 +98,9 @@ def attempts(ledger: Ledger, blobs: BlobStore, *, not_public: bool) -> Iterator[
     told = {fact.key.subject for fact in ledger.standing(ATTEMPT, None) if _tells(fact)}
     facts = [fact for fact in ledger.standing(ATTEMPT, None) if fact.key.subject in told]
     measured, ended = ledger.runs_of(fact_id(fact.key) for fact in facts), ended_runs(ledger)
-    hidden = {name for name, row in ledger.candidates_of(told) if row.visibility != Visibility.PUBLIC}
+    public = {name for name, row in ledger.candidates_of(told) if row.visibility == Visibility.PUBLIC}
     for fact in facts:
-        seen = not_public or fact.key.subject not in hidden
+        seen = not_public or fact.key.subject in public
         if seen and measured[fact_id(fact.key)] in ended and (one := _tried(fact, blobs)) is not None:
             yield one
 
@@ -141,6 +144,7 @@ def rows_of(found: Iterable[Answer], min_repositories: int, today: date) -> tupl
                 worked=len(answer.worked),
                 failed=len(answer.failed),
                 repositories=answer.repositories,
+                projects=answer.projects,
                 facts=answer.facts,
                 rule=made if isinstance(made, LearnedRule) else None,
                 left_out=_left_out(answer, made, min_repositories, taken),
@@ -152,12 +156,21 @@ def rows_of(found: Iterable[Answer], min_repositories: int, today: date) -> tupl
 def _left_out(answer: Answer, made: LearnedRule | str, min_repositories: int, taken: Sequence[LearnedRule]) -> str:
     if isinstance(made, str):
         return made
-    there = len(answer.repositories)
-    if there < min_repositories:
-        return f"worked in {there} {'repository' if there == 1 else 'repositories'}, {min_repositories} are asked for"
+    if said := unfit(answer.signature, answer.edit):
+        return said
+    if answer.habits:
+        return f"a habit: {', '.join(map(str, answer.habits))} is part of answers to other failures, too"
+    if answer.projects < min_repositories:
+        return f"worked in {_repositories(answer)}, {min_repositories} are asked for"
     if len(answer.failed) >= len(answer.worked):
         return "failed as often as it worked"
     return refusal(made, taken)
+
+
+def _repositories(found: Answer | Row) -> str:
+    there, forks = found.projects, len(found.repositories) - found.projects
+    said = f"{there} {'repository' if there == 1 else 'repositories'}"
+    return f"{said} and {forks} {'fork' if forks == 1 else 'forks'}" if forks else said
 
 
 def rule_of(answer: Answer, today: date) -> LearnedRule | str:
@@ -170,7 +183,7 @@ def rule_of(answer: Answer, today: date) -> LearnedRule | str:
     counted = Provenance(
         worked=len(answer.worked),
         failed=len(answer.failed),
-        repositories=len(answer.repositories),
+        repositories=answer.projects,
         version=version("swe-miner"),
         exported=today.isoformat(),
     )
@@ -240,7 +253,8 @@ def learned_text(found: Learned) -> str:
     lines = []
     for row in found.rows:
         lines.append(f"{row.signature}\n  {row.edit}")
-        times = f"worked for {row.worked}, failed for {row.failed}, in {', '.join(row.repositories)}"
+        forks = "" if row.projects == len(row.repositories) else f" ({_repositories(row)})"
+        times = f"worked for {row.worked}, failed for {row.failed}, in {', '.join(row.repositories)}{forks}"
         lines.append(f"  {times}{f'; not exported: {row.left_out}' if row.left_out else ''}")
     if found.file is not None:
         lines.append(f"{found.file} holds {found.rules} rules; read them with -c measure.ladder.learned={found.file}")

@@ -17,6 +17,7 @@ from installers.repair.kinds import Kind
 from installers.repair.portable import Change, changes
 from installers.rungs.repair import progress
 from miner.core.reasons import Reason
+from miner.jobs.learn_spelling import Changes
 
 MODEL_RUNGS = frozenset({"structured", "agent"})
 _UNBUILT = frozenset(
@@ -30,10 +31,13 @@ _UNBUILT = frozenset(
     }
 )
 """Attempts of which nothing was built: what they do not show is not gone."""
-_VAGUE = frozenset({Kind.TIME_OUT.value, Kind.MEMORY_LIMIT.value, Kind.LIMIT.value})
+VAGUE = frozenset({Kind.TIME_OUT.value, Kind.MEMORY_LIMIT.value, Kind.LIMIT.value})
 """Kinds that say nothing of a cause: an answer to one is none to another."""
 
-Changes = frozenset[Change]
+
+def project_of(repository: str) -> str:
+    """Return what the forks of a repository have in common with it: its name without the owner's."""
+    return repository.rpartition("/")[2].lower()
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,11 @@ class Evidence:
     repository: str
     facts: tuple[str, ...]
     before: Attempt
+
+    @property
+    def project(self) -> str:
+        """The name of the repository: a fork has it, too."""
+        return project_of(self.repository)
 
     @property
     def rank(self) -> tuple[int, list[Change], tuple[str, ...]]:
@@ -153,6 +162,6 @@ def _gone(first: Tried, then: Tried, good: Tried) -> Iterator[Signature]:
         return
     left = {*then.attempt.signatures, *good.attempt.signatures}
     for signature in first.attempt.signatures:
-        vague = signature.kind in _VAGUE or (signature.kind == Kind.BUILD_FAILED.value and not signature.subject)
+        vague = signature.kind in VAGUE or (signature.kind == Kind.BUILD_FAILED.value and not signature.subject)
         if signature not in left and not vague:
             yield signature

@@ -1,7 +1,7 @@
 """What language models have found out about installing: which edit answers which failure. A pure fold.
 
-What answered a failure of several repositories is cut down to what they have in common, as long as that has not been
-tried in vain as often. The order of the attempts does not matter.
+What answered a failure of several projects is cut down to what they have in common, as long as that has not been
+tried in vain as often. A repository and its forks are one project. The order of the attempts does not matter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from installers.repair.learned import probe
 from installers.repair.portable import Change, changes
 from installers.repair.rules import answers
 from miner.core.records import Record
-from miner.jobs.learn_evidence import Candidate, Changes, Evidence, Tried, Vain
+from miner.jobs.learn_evidence import Candidate, Evidence, Tried, Vain, project_of
+from miner.jobs.learn_spelling import Changes, abouts, names, spellings, spelt
 
 EXAMPLES = 3
 _ROUNDS = 3
@@ -33,6 +34,7 @@ class Answer(Record):
         repositories: of the former.
         facts: examples: ids of attempts.
         portable: other recipes can take the edit over.
+        habits: parts of the edit that were never an answer by themselves, but part of answers to other failures, too.
     """
 
     signature: Signature
@@ -42,6 +44,12 @@ class Answer(Record):
     repositories: tuple[str, ...]
     facts: tuple[str, ...]
     portable: bool
+    habits: tuple[Change, ...] = ()
+
+    @property
+    def projects(self) -> int:
+        """Number of the repositories, where forks count as one."""
+        return len({project_of(name) for name in self.repositories})
 
 
 def answers_of(tried: Iterable[Tried]) -> tuple[Answer, ...]:
@@ -62,39 +70,45 @@ def answers_of(tried: Iterable[Tried]) -> tuple[Answer, ...]:
 
 
 def _order(row: Answer) -> tuple[int, int, int, str, tuple[Change, ...]]:
-    return -len(row.repositories), -len(row.worked), len(row.failed), str(row.signature), row.edit
+    return -row.projects, -len(row.worked), len(row.failed), str(row.signature), row.edit
 
 
 class _Known:
-    """All evidence, by failure and by change."""
+    """All evidence, by failure and by change; for one failure, changes that say the same are spelt in one way."""
 
-    def __init__(self, found: Sequence[Evidence]) -> None:
-        self._found = found
+    def __init__(self, found: Iterable[Evidence]) -> None:
         self._own: dict[Signature, list[Evidence]] = defaultdict(list)
-        self._with: dict[Change, set[int]] = defaultdict(set)
-        for number, one in enumerate(found):
+        self._with: dict[Change, set[str]] = defaultdict(set)
+        for one in found:
             self._own[one.signature].append(one)
-            for change in one.changes:
-                self._with[change].add(number)
+            for about in abouts(one.changes).values():
+                self._with[about].add(one.subject)
 
     @property
     def signatures(self) -> list[Signature]:
         """All failures that something answered."""
         return sorted(self._own, key=str)
 
-    def own(self, signature: Signature) -> list[Evidence]:
-        """Return the evidence for answers to a failure."""
-        return self._own[signature]
+    def own(self, signature: Signature) -> tuple[list[Evidence], dict[Change, Change]]:
+        """Return the evidence for answers to a failure, and how it is spelt."""
+        own = self._own[signature]
+        known = spellings((one.project, one.changes) for one in own)
+        return [replace(one, changes=spelt(one.changes, known)) for one in own], known
 
-    def elsewhere(self, edit: Changes, own: Sequence[Evidence]) -> set[str]:
-        """Return the candidates for which the same was changed, and that did not have this failure."""
-        numbers = set.intersection(*(self._with[change] for change in edit))
-        return {self._found[number].subject for number in numbers} - {one.subject for one in own}
+    def habits(self, edit: Changes, own: Sequence[Evidence]) -> Changes:
+        """Return the parts of an edit that were changed, too, for candidates which did not have this failure.
+
+        What made this failure go away by itself is no habit.
+        """
+        here, alone = {one.subject for one in own}, {one.changes for one in own}
+        also = {change for change, about in abouts(edit).items() if self._with[about] - here}
+        return frozenset(change for change in also if frozenset({change}) not in alone)
 
 
 def _rows(signature: Signature, known: _Known, failed: Iterable[Vain]) -> Iterator[Answer]:
     """Yield the answers to one failure."""
-    own = known.own(signature)
+    own, spelling = known.own(signature)
+    failed = [replace(one, changes=spelt(one.changes, spelling)) for one in failed]
     edits = [edit for edit in _candidates(own) if _stands(edit, own, known, failed)]
     grouped: dict[Changes, list[Evidence]] = defaultdict(list)
     for one in own:
@@ -111,18 +125,21 @@ def _rows(signature: Signature, known: _Known, failed: Iterable[Vain]) -> Iterat
             repositories=tuple(sorted({one.repository for one in some})),
             facts=tuple(sorted({one.facts[0] for one in some})[:EXAMPLES]),
             portable=all(change.is_portable for change in edit),
+            habits=tuple(sorted(known.habits(edit, own))),
         )
 
 
 def _candidates(own: Sequence[Evidence]) -> set[Changes]:
-    """Return what may be an answer: what worked, and what is common to that of different repositories."""
+    """Return what may be an answer: what worked, and what is common to that of different projects."""
     of: dict[Changes, set[str]] = defaultdict(set)
     for one in own:
-        of[one.changes].add(one.repository)
+        of[one.changes].add(one.project)
     for _ in range(_ROUNDS):
-        known = [(changes, frozenset(repositories)) for changes, repositories in of.items()]
+        known = [(changes, frozenset(projects)) for changes, projects in of.items()]
         for (left, here), (right, there) in combinations(known, 2):
             common = left & right
+            if names(left - common) & names(right - common):
+                continue  # the same distribution, but contrary versions: what they have in common is no answer
             if common and len(here | there) > 1 and all(change.is_portable for change in common):
                 of[common] |= here | there
     return set(of)
@@ -132,14 +149,14 @@ def _stands(edit: Changes, own: Sequence[Evidence], known: _Known, failed: Itera
     """Whether a part of what worked can be an answer: it was not in vain as often, and is no mere habit."""
     supported = {one.subject for one in own if edit <= one.changes}
     in_vain = _failed(edit, failed) - supported
-    return len(in_vain) < len(supported) and len(known.elsewhere(edit, own)) <= len(supported)
+    return len(in_vain) < len(supported) and not edit <= known.habits(edit, own)
 
 
 def _explanation(one: Evidence, edits: Iterable[Changes], own: Sequence[Evidence]) -> Changes:
-    """Return the part of what worked that most repositories have in common."""
+    """Return the part of what worked that most projects have in common."""
 
     def rank(edit: Changes) -> tuple[int, int, list[Change]]:
-        return -len({other.repository for other in own if edit <= other.changes}), len(edit), sorted(edit)
+        return -len({other.project for other in own if edit <= other.changes}), len(edit), sorted(edit)
 
     return min((edit for edit in {one.changes, *edits} if edit <= one.changes), key=rank)
 
@@ -158,4 +175,8 @@ def _is_built_in(one: Evidence, edit: Changes) -> bool:
 
     context = replace(probe(), cutoff=one.before.cutoff, provider=provider)
     recipe = one.before.recipe
-    return any(edit <= changes(recipe, changed) for _, changed in answers(recipe, one.signature, context))
+    about = set(abouts(edit).values())
+    return any(
+        about <= set(abouts(changes(recipe, changed)).values())
+        for _, changed in answers(recipe, one.signature, context)
+    )

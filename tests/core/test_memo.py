@@ -110,6 +110,22 @@ def test_the_memo_tells_what_it_answered_with_in_order_and_once(memo: Memo) -> N
     assert memo.used == [first, second]
 
 
+def test_a_memo_that_is_apart_knows_the_same_and_tells_on_its_own_what_it_answered_with(memo: Memo) -> None:
+    first = measure(memo, Observation(), x=1)
+    apart = memo.apart()
+    second = measure(apart, Observation(), x=2)
+    assert measure(apart, Observation(payload={"n": 2}), x=1) == first
+    assert (memo.used, apart.used) == ([first], [second, first])
+    assert measure(memo, Observation(payload={"n": 2}), x=2) == second
+
+
+def test_a_memo_that_is_apart_is_as_patient_as_the_one_that_it_comes_from(memo: Memo, clock: Clock) -> None:
+    first = measure(memo, Observation(outcome="unknown-package", network=True))
+    clock.now += timedelta(days=400)
+    assert measure(memo.patient().apart(), Observation()) == first
+    assert measure(memo.apart(), Observation()).key.ordinal == 1
+
+
 def test_a_fault_of_the_infrastructure_leaves_no_fact(memo: Memo, ledger: Ledger) -> None:
     def broken() -> Observation:
         raise IndexUnreachable("no route")

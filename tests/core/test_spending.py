@@ -58,6 +58,7 @@ def test_a_cap_is_exact_and_over_it_nothing_is_reserved(tmp_path: Path) -> None:
     ) as over:
         spending.reserve("r", "o/a", "m", 41, caps)
     assert over.value.cap == "run.max_cost"
+    assert over.value.sentence == "run.max_cost leaves too little for another request"
     spending.reserve("r", "o/a", "m", 40, caps)
     assert counted(ledger) == [(60, None), (40, None)]
 

@@ -110,6 +110,18 @@ def forbidden() -> Behaviour:
     return fails(403, message, "request_forbidden", code="unsupported_country_region_territory")
 
 
+def moderated() -> Behaviour:
+    """403: this one text may not, whatever comes next may. https://openrouter.ai/docs/api-reference/errors"""
+    message = "Your chosen model requires moderation and your input was flagged"
+    return lambda _: answer({"error": {"code": 403, "message": message, "metadata": {"reasons": ["violence"]}}}, 403)
+
+
+def firewalled() -> Behaviour:
+    """403 with the page of a firewall, which one text may have met. https://www.rfc-editor.org/rfc/rfc9110#section-15.5.4"""
+    page = b"<html><head><title>403 Forbidden</title></head><body>Request blocked.</body></html>"
+    return lambda _: Answer(403, ((page, 1),), {"content-type": "text/html"})
+
+
 def model_not_found() -> Behaviour:
     """404. https://platform.openai.com/docs/guides/error-codes"""
 

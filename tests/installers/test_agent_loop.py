@@ -177,12 +177,17 @@ def test_the_same_call_after_another_one_is_no_circle():
 
 
 def test_a_cap_of_the_run_is_an_ending_of_its_own():
-    held = Held([ran("a"), OverCap("run.max_cost: $0.01 is left")])
+    held = Held([ran("a"), OverCap("run.max_cost: $0.01 is left", cap="run.max_cost")])
     ending = held.run()
     assert isinstance(ending, Capped)
     assert ending.reason is Reason.MODEL_CAP_REACHED
     assert held.session.spent.money == 0.001
-    assert held.events[-1]["outcome"] == "model-cap-reached"
+    sentence = "run.max_cost leaves too little for another request"
+    assert str(ending) == sentence
+    assert held.events[-2:] == [
+        {"event": "capped", "why": "run.max_cost: $0.01 is left"},
+        {"event": "end", "outcome": "model-cap-reached", "detail": sentence},
+    ]
 
 
 def test_a_request_that_the_endpoint_does_not_take_ends_a_session():

@@ -42,10 +42,12 @@ class ToPurse:
 
     def __init__(self) -> None:
         self.left = 100
+        self.refused = 0
 
     def reserve(self, *_: Any) -> int:
         if self.left == 0:
-            raise OverCap("run.max_cost: $0.01 is left, and it could cost $0.02")
+            self.refused += 1
+            raise OverCap(f"run.max_cost: $0.0{self.refused} is left, and it could cost $1", cap="run.max_cost")
         self.left -= 1
         return 1
 
@@ -141,6 +143,18 @@ def test_a_session_that_was_held_needs_no_endpoint_and_no_engine(tmp_path):
     assert len(climb.sessions) == 1
 
 
+def test_the_trail_of_a_session_is_the_same_when_it_is_held_and_when_it_is_known(tmp_path):
+    climb = Climb(tmp_path, [wrote(python="2.7"), WROTE])
+    first, again = climb.ask(), climb.again()
+    assert again.ask() == first
+    kinds = [fact.key.kind for fact in climb.memo.used]
+    assert [fact.key for fact in again.memo.used] == [fact.key for fact in climb.memo.used]
+    assert (kinds.count(KIND), kinds.count("model.reply")) == (1, 0)
+    replies = [fact_id(fact.key) for fact in climb.facts if fact.key.kind == "model.reply"]
+    assert climb.sessions[0].payload["asked"] == replies
+    assert first.asked[1:] == tuple(replies)
+
+
 def test_lost_facts_of_a_session_are_made_again_from_known_replies(tmp_path):
     climb = Climb(tmp_path, [WROTE])
     first = climb.ask()
@@ -205,11 +219,13 @@ def test_a_cap_ends_a_session_which_is_held_anew_when_the_cap_is_higher(tmp_path
     proposal = climb.ask()
     assert proposal.refused is not None
     assert proposal.refused.reason is Reason.MODEL_CAP_REACHED
-    assert "run.max_cost" in proposal.refused.detail
+    before = "nothing was tried before"
+    assert proposal.refused.detail == f"run.max_cost leaves too little for another request; {before}"
     assert proposal.tokens == 110
     (session,) = climb.sessions
     assert session in climb.memo.used
     assert climb.transcript(session)[-1]["outcome"] == "model-cap-reached"
+    assert "$0.01 is left" in climb.shop.blobs.get_text(session.logs["transcript"])
     again = climb.again([WROTE], purse=ToPurse())
     assert again.ask().refused is None
     assert len(again.model.requests) == 1
@@ -219,10 +235,30 @@ def test_a_cap_that_is_still_too_low_costs_nothing_when_it_is_met_again(tmp_path
     purse = ToPurse()
     purse.left = 1
     climb = Climb(tmp_path, [wrote(python="2.7"), WROTE], purse=purse)
-    climb.ask()
+    refused = climb.ask().refused
     again = climb.again([], purse=purse)
-    assert again.ask().refused.reason is Reason.MODEL_CAP_REACHED
+    assert again.ask().refused == refused, "amounts differ from run to run, and are no content"
+    assert refused.reason is Reason.MODEL_CAP_REACHED
     assert again.model.requests == []
+
+
+def test_a_cap_is_told_with_what_came_furthest_before(tmp_path):
+    purse = ToPurse()
+    climb = Climb(tmp_path, [WROTE], purse=purse)
+    climb.tried(climb.ask(), "build-failed", detail="no compiler")
+    purse.left = 0
+    refused = climb.ask().refused
+    assert refused.detail.endswith("; attempt 0 (agent) came furthest: build-failed: no compiler")
+
+
+@pytest.mark.parametrize("outcome", ["model-weakens-tests", "model-edits-source"])
+def test_a_session_does_not_stand_on_an_attempt_that_is_void(tmp_path, outcome):
+    climb = Climb(tmp_path, [WROTE, costing(gave_up())])
+    climb.tried(climb.ask(), outcome)
+    climb.ask()
+    shown = climb.model.requests[1].messages[1].content
+    assert "+trustme" in shown, "it was tried"
+    assert '"trustme"' not in shown, "but is not what the next recipe starts from"
 
 
 def test_a_fault_of_the_endpoint_is_raised_and_the_session_can_be_opened(tmp_path):

@@ -178,6 +178,34 @@ def test_what_builds_and_runs_leave_is_no_edit(path: str, compare: Compare) -> N
     assert compare(put(file(path, b"x"))) == set()
 
 
+@pytest.mark.parametrize(
+    "path", ["src/example/parsetab.py", "src/example/lextab.py", "src/example/wire_pb2.py", "src/example/__config__.py"]
+)
+def test_module_that_a_build_writes_is_no_edit(path: str, compare: Compare) -> None:
+    assert compare(put(file(path, b"x"))) == set()
+    assert compare(put(linked(path, "/tmp/evil.py"))) == {(path, "added")}
+
+
+def test_tracked_file_that_a_build_writes_may_have_other_content_and_nothing_else(tmp_path: Path) -> None:
+    path = "src/example/_version.py"
+    base = write(tmp_path / "base.tar", [*base_members(), file(path, b"one")])
+
+    def found(number: int, *members: Member) -> list[tuple[str, str]]:
+        left = write(tmp_path / f"{number}.tar", [*left_members(), *members])
+        return [(edit.path, edit.kind) for edit in edits(base, left)]
+
+    assert found(1, file(f"testbed/{path}", b"two")) == []
+    assert found(2) == [(path, "deleted")]
+    assert found(3, file(f"testbed/{path}", b"one", mode=0o755)) == [(path, "mode-changed")]
+    assert found(4, linked(f"testbed/{path}", "/tmp/evil.py")) == [(path, "type-changed")]
+
+
+def test_tracked_link_by_the_name_of_what_a_build_writes_may_not_lead_elsewhere(tmp_path: Path) -> None:
+    base = write(tmp_path / "base.tar", [linked("_version.py", "a.py")])
+    left = write(tmp_path / "left.tar", [linked("testbed/_version.py", "/tmp/evil.py")])
+    assert [(edit.path, edit.kind) for edit in edits(base, left)] == [("_version.py", "changed")]
+
+
 def test_git_of_the_box_is_not_asked(compare: Compare) -> None:
     """An index that hides a change, an exclude that hides a file, a hook: all of it is the agent's."""
     change = put(

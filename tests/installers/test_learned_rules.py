@@ -277,6 +277,7 @@ def _attempt(signature: Signature) -> Attempt:
         outcome="ok",
         share=0.2,
         signatures=(signature,),
+        steps=("built",),
     )
 
 

@@ -292,6 +292,14 @@ def test_a_step_that_printed_nothing_has_its_own_words(tmp_path):
     assert failure(attempt("project-install-failed", steps), help_, 500) == "== installation of the project\nit failed"
 
 
+def test_a_void_attempt_has_its_own_words_and_not_the_log_of_a_step_that_was_made_good(tmp_path):
+    help_, steps = known(
+        tmp_path, step("install.lock", "lock-failed", "no such version"), step("install.env", "ok", "")
+    )
+    void = attempt("model-weakens-tests", steps, detail="the environment would weaken the tests")
+    assert failure(void, help_, 500) == "the environment would weaken the tests"
+
+
 def test_an_attempt_without_steps_has_its_own_words(tmp_path):
     help_, _ = known(tmp_path)
     assert failure(attempt("model-reply-unusable", (), detail="two objects"), help_, 500) == "two objects"

@@ -241,7 +241,7 @@ AGENT = [
         for name in INJECTIONS
         if name != "long"
     ],
-    Row("a recipe with a long text", hostile.injected_call("long", "write_recipe"), CAP_REACHED, "could cost"),
+    Row("a recipe with a long text", hostile.injected_call("long", "write_recipe"), CAP_REACHED, "leaves too little"),
 ]
 
 

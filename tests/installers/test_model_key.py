@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+import traceback
 from collections.abc import Iterator
 from datetime import timedelta
 from ipaddress import ip_address
@@ -20,8 +21,9 @@ from tiny_endpoint import KEY, Said, TinyEndpoint, completion, error
 from installers.models.desk import desk_of
 from installers.models.interface import RequestRefused, Trouble
 from installers.models.kept import TRY
+from installers.models.listing import names_listed
 from installers.models.openai_model import OpenAIModel
-from miner.core.errors import ConfigError
+from miner.core.errors import ConfigError, ModelFault
 from miner.core.memo import utc_now
 from miner.core.reasons import Reason
 from miner.core.settings import Endpoint, load_settings
@@ -92,7 +94,18 @@ def test_the_key_is_in_no_reply_and_in_nothing_that_is_kept(
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:1/v1", "ftp://host/v1", "https://me:secret@host/v1", "http://", "http://host:port/v1"]
+    "url",
+    [
+        "",
+        "127.0.0.1:1/v1",
+        "ftp://host/v1",
+        "https://me:secret@host/v1",
+        "http://",
+        "http://host:port/v1",
+        "https://host/v1?api-key=secret",
+        "https://host/v1#secret",
+        "https://host/v1?",
+    ],
 )
 def test_an_address_that_is_none_is_an_error_of_the_configuration(url: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL") as error:
@@ -127,6 +140,22 @@ def test_the_machines_proxy_is_used(server: TinyEndpoint, monkeypatch: pytest.Mo
     environ = {**server.environ, "OPENAI_BASE_URL": "http://models.invalid/v1"}
     assert OpenAIModel(Endpoint(), environ).complete(asking()).text == "hello"
     assert server.headers[0]["host"] == "models.invalid"
+
+
+@pytest.mark.parametrize("proxy", [" http://me:secret@bad host:1", "ftp://secret@host", "http://me:secret@host:port"])
+def test_a_proxy_that_is_none_shows_no_login_and_costs_nothing(
+    server: TinyEndpoint, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    with pytest.raises(Trouble, match="HTTP_PROXY") as fault:
+        model_of(server).complete(asking())
+    assert (fault.value.reason, fault.value.free) == (Reason.MODEL_UNREACHABLE, True)
+    assert "secret" not in "".join(traceback.format_exception(fault.value))
+    with pytest.raises(ModelFault) as unwell:
+        names_listed(Endpoint(), server.environ, 5.0)
+    assert "secret" not in "".join(traceback.format_exception(unwell.value))
 
 
 def _certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
@@ -165,6 +194,9 @@ def test_a_server_is_asked_if_the_settings_or_the_environment_trust_it(tmp_path:
             (Endpoint(), {"REQUESTS_CA_BUNDLE": str(public)}),
         ):
             assert OpenAIModel(endpoint, {**server.environ, **environ}).complete(asking()).text == "hello"
+            assert names_listed(endpoint, {**server.environ, **environ}, 5.0) == {"small"}
+        with pytest.raises(ModelFault, match="CERTIFICATE_VERIFY_FAILED"):
+            names_listed(Endpoint(), server.environ, 5.0)
         with pytest.raises(Trouble, match="CERTIFICATE_VERIFY_FAILED") as fault:
             model_of(server).complete(asking())
         assert (fault.value.reason, fault.value.free) == (Reason.MODEL_UNREACHABLE, True)

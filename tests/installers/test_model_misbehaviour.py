@@ -107,11 +107,15 @@ ROWS = [
     reply("429 and then a reply", [faults.rate_limited(1), replies.text("hello")], "nothing", "usage", waits=(1, 1)),
     trouble("429 insufficient_quota", faults.insufficient_quota(), LIMITED, "nothing"),
     trouble("402", faults.payment_required(), LIMITED, "nothing"),
+    # a gateway, or a server without time, has done no work
+    trouble("502 with a page", faults.bad_gateway(), ERROR, *THREE_FREE),
+    trouble("503", faults.overloaded(), ERROR, *THREE_FREE),
+    trouble("529", faults.fails(529, "Overloaded", "overloaded_error"), ERROR, *THREE_FREE),
+    reply("503 twice", repeated(faults.overloaded(), 2, replies.text("hello")), "nothing", "nothing", "usage"),
     # errors of the server: what they have cost is not known
     trouble("500", faults.server_error(), ERROR, *THREE_AT_BOUND),
     reply("500 twice", repeated(faults.server_error(), 2, replies.text("hello")), "bound", "bound", "usage"),
-    trouble("502 with a page", faults.bad_gateway(), ERROR, *THREE_AT_BOUND),
-    trouble("503", faults.overloaded(), ERROR, *THREE_AT_BOUND),
+    trouble("504", faults.fails(504, "Gateway timeout", "timeout"), ERROR, *THREE_AT_BOUND),
     trouble("an error with status 200", faults.error_in_200(), ERROR, *THREE_AT_BOUND),
     trouble("an error that is a list", faults.error_body([{"a": 1}, "x"]), ERROR, *THREE_AT_BOUND),
     trouble("an error that is a number", faults.error_body(7), ERROR, *THREE_AT_BOUND),
@@ -119,7 +123,9 @@ ROWS = [
     trouble("an error of text", faults.error_body({"error": "out of memory"}), ERROR, *THREE_AT_BOUND),
     # the key, the model
     trouble("401", faults.login_refused(), LOGIN, "nothing"),
-    trouble("403", faults.forbidden(), LOGIN, "nothing"),
+    trouble("403", faults.forbidden(), ERROR, "nothing"),
+    trouble("403 of a firewall", faults.firewalled(), ERROR, "nothing"),
+    Row("403 of a moderation", faults.moderated(), "refused", charged=("bound",)),
     trouble("404 model_not_found", faults.model_not_found(), LOGIN, "nothing"),
     trouble("401 that echoes the key", faults.key_echoed(), LOGIN, "nothing"),
     trouble("500 that echoes the key", faults.key_echoed(500), ERROR, *THREE_AT_BOUND),
@@ -297,6 +303,13 @@ def test_nobody_there_costs_nothing(tmp_path: Path) -> None:
         ended = asked(bench, f"http://127.0.0.1:{held.getsockname()[1]}/v1")
     assert reason_of(ended) is UNREACHABLE
     assert bench.charged() == [0, 0, 0]
+
+
+def test_an_outage_of_a_gateway_leaves_the_cap_to_what_comes_after_it(tmp_path: Path) -> None:
+    bench, caps = Bench(tmp_path), Caps(run=upper_bound(PLAIN, PRICE))
+    with Endpoint(repeated(faults.overloaded(), TRIES, replies.text("hello"))) as endpoint:
+        assert reason_of(asked(bench, endpoint.url, caps=caps)) is ERROR
+        assert isinstance(asked(bench, endpoint.url, caps=caps), Answer)
 
 
 @pytest.mark.parametrize(

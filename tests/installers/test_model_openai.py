@@ -122,6 +122,7 @@ def test_a_redirect_is_not_followed_with_the_key(server: TinyEndpoint) -> None:
         fault = fault_of(server, Said(b"", 307, {"Location": other.environ["OPENAI_BASE_URL"]}))
         assert other.bodies == []
     assert "status 307 to http://127.0.0.1" in str(fault)
+    assert "/v1" not in str(fault), "what an address holds beyond its host may be secret"
     assert (fault.again, fault.free) == (False, True)
 
 
@@ -242,7 +243,8 @@ def test_nonsense_with_status_200_is_a_fault_that_may_have_cost_something(
     ("status", "body", "reason", "again", "free"),
     [
         (401, error(f"Incorrect API key provided: {KEY}"), Reason.MODEL_LOGIN, False, True),
-        (403, b"", Reason.MODEL_LOGIN, False, True),
+        (403, b"", Reason.MODEL_ERROR, False, True),
+        (403, error("Country, region, or territory not supported"), Reason.MODEL_ERROR, False, True),
         (404, error("The model `small` does not exist", code="model_not_found"), Reason.MODEL_LOGIN, False, True),
         (404, b"<html>not here</html>", Reason.MODEL_LOGIN, False, True),
         (402, {"message": "Insufficient Balance"}, Reason.MODEL_LIMITED, False, True),
@@ -251,8 +253,10 @@ def test_nonsense_with_status_200_is_a_fault_that_may_have_cost_something(
         (408, b"", Reason.MODEL_ERROR, True, False),
         (409, b"", Reason.MODEL_ERROR, True, False),
         (500, error("The server had an error"), Reason.MODEL_ERROR, True, False),
-        (503, b"<html>busy</html>", Reason.MODEL_ERROR, True, False),
-        (529, {"error": "overloaded"}, Reason.MODEL_ERROR, True, False),
+        (504, b"<html>too late</html>", Reason.MODEL_ERROR, True, False),
+        (502, b"<html>nobody</html>", Reason.MODEL_ERROR, True, True),
+        (503, b"<html>busy</html>", Reason.MODEL_ERROR, True, True),
+        (529, {"error": "overloaded"}, Reason.MODEL_ERROR, True, True),
         (501, b"", Reason.MODEL_ERROR, False, False),
         (405, b"", Reason.MODEL_ERROR, False, True),
     ],
@@ -280,6 +284,9 @@ def test_a_limit_says_how_long_to_wait(server: TinyEndpoint) -> None:
         (400, error("flagged by a content filter", code="content_filter"), False),
         (400, error("Invalid role", param="messages[0].role"), False),
         (400, error("Unknown parameter: 'foo'", param="foo"), True),
+        (403, error("Input was flagged by moderation: violence/graphic"), False),
+        (403, error("no", code="content_policy_violation"), False),
+        (403, {"detail": "blocked by a safety filter"}, False),
         (413, b"<html>too large</html>", True),
         (422, {"detail": [{"loc": ["body", "messages"], "msg": "field required", "input": {"tools": "x"}}]}, True),
     ],

@@ -63,6 +63,7 @@ def attempt(
         outcome=outcome,
         signatures=signatures,
         share=share,
+        steps=("built",),
     )
 
 
@@ -103,6 +104,21 @@ def test_it_starts_from_the_attempt_that_came_furthest(help_: Help) -> None:
     proposal = repair(asked(attempt("lock-failed", CONFLICT), far, attempt("build-failed", MARKUP)), help_)
     assert proposal is not None
     assert (proposal.recipe.fallback, proposal.recipe.requirements) == (1, ("pytest", "pytest-mock"))
+
+
+@pytest.mark.parametrize("outcome", ["model-weakens-tests", "model-edits-source"])
+def test_it_does_not_start_from_an_attempt_that_is_void(help_: Help, outcome: str) -> None:
+    first = attempt("lock-failed", MARKUP)
+    edit = Edit(rule="structured", signature=MARKUP, why="another plug-in")
+    void = attempt(outcome, recipe=RECIPE.model_copy(update={"requirements": ("pytest", "evil")}), edits=[edit])
+    assert rules_of(repair(asked(first, void), help_)) == ["bound jinja2<3.1"]
+    assert repair(asked(void), help_) is None
+
+
+def test_it_does_not_start_from_a_reply_that_was_not_tried(help_: Help) -> None:
+    refused = attempt("model-gave-up").model_copy(update={"steps": ()})
+    proposal = repair(asked(refused, attempt("system-package-unknown", MOCKER)), help_)
+    assert rules_of(proposal) == ["fixture"]
 
 
 def test_what_no_rule_answers_ends_it(help_: Help) -> None:

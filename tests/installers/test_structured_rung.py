@@ -145,6 +145,44 @@ def test_a_candidate_starts_from_the_attempt_that_came_furthest(tmp_path):
     assert "Attempt 1 came furthest" in texts(asked)[1]
 
 
+EVIL = drafted(requirements=["attrs>=20", "pytest", "evil-plugin"])
+
+
+def void(tmp_path, *script, rounds):
+    """A draft that is built, and then found to weaken the tests."""
+    asked = Bench(tmp_path, [said(EVIL), *script], overrides=[f"measure.model.structured.rounds={rounds}"])
+    asked.failed(LOG, NO_YAML)
+    proposal = asked.ask()
+    why = {"detail": "the environment would weaken the tests: steering-plugin"}
+    asked.note(
+        "structured",
+        proposal,
+        kind="install.env",
+        outcome="model-weakens-tests",
+        change=lambda made: made.model_copy(update=why),
+    )
+    return asked
+
+
+def test_a_candidate_does_not_start_from_an_attempt_that_is_void(tmp_path):
+    asked = void(tmp_path, said(YAML), rounds=0)
+    proposal = asked.ask()
+    assert "+evil-plugin" in texts(asked)[1], "it was tried"
+    assert '"evil-plugin"' not in texts(asked)[1], "but is not what the next recipe starts from"
+    assert "Attempt 0 came furthest" in texts(asked)[1]
+    assert [edit.why for edit in proposal.edits] == ["requirements: tests import yaml"]
+
+
+def test_a_refinement_of_a_void_attempt_starts_from_what_came_furthest_before_it(tmp_path):
+    asked = void(tmp_path, said(YAML), rounds=1)
+    proposal = asked.ask()
+    said_to_it = texts(asked)[-1]
+    assert "Your reply could not be tried" in said_to_it
+    assert "would weaken the tests: steering-plugin" in said_to_it
+    assert [edit.why for edit in proposal.edits] == ["requirements: tests import yaml"]
+    assert proposal.edits[0].signature == NO_YAML
+
+
 def test_models_are_asked_one_after_the_other_each_with_all_of_its_turns(tmp_path):
     drafts = [said(drafted(requirements=["pytest", f"a{number}"])) for number in range(4)]
     use = ["measure.model.structured.candidates=2", "measure.model.structured.rounds=0"]
@@ -247,21 +285,26 @@ def test_a_request_that_is_not_taken_is_an_attempt_and_the_next_one_is_shorter_a
 
 
 class Empty:
-    """A purse with nothing in it."""
+    """A purse with nothing in it; others have spent another amount each time."""
 
-    def __getattr__(self, _name):
-        def refuse(*_args, **_more):
-            raise OverCap("run.max_cost of $0.00 leaves $0.00")
+    asked = 0
 
-        return refuse
+    def reserve(self, *_):
+        self.asked += 1
+        raise OverCap(f"run.max_cost is $1.00: $0.9{self.asked} are spent or reserved", cap="run.max_cost")
+
+    def settle(self, *_):
+        return None
 
 
 def test_a_cap_is_a_reason_with_what_was_there_before_and_ends_the_asking(tmp_path):
     asked = bench(tmp_path, said(YAML), purse=Empty())
+    assert asked.ask() == asked.ask(), "amounts differ from run to run, and are no content"
     proposal = asked.turn()
     assert proposal.refused.reason is Reason.MODEL_CAP_REACHED
-    assert "run.max_cost" in proposal.refused.detail
-    assert "attempt 0 (declared) came furthest: project-install-failed" in proposal.refused.detail
+    first, rest = proposal.refused.detail.split("; ", 1)
+    assert first == "run.max_cost leaves too little for another request"
+    assert rest.startswith("attempt 0 (declared) came furthest: project-install-failed: ")
     assert asked.ask() is None
     assert asked.model.requests == []
 

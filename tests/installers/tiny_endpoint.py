@@ -37,11 +37,15 @@ def error(message: str, **more: Any) -> dict[str, Any]:
 
 
 class TinyEndpoint:
-    """The server; a context manager. `script` says what is answered; `shown`: its certificate, for TLS."""
+    """The server; a context manager. `script` says what is answered; `shown`: its certificate, for TLS.
+
+    `listed` is what it answers when its models are asked for.
+    """
 
     def __init__(self, shown: ssl.SSLContext | None = None) -> None:
         self._scheme = "http" if shown is None else "https"
         self.script: Script = lambda _: Said(completion())
+        self.listed = Said({"object": "list", "data": [{"id": "small", "object": "model"}]})
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -70,6 +74,10 @@ def _handler(endpoint: TinyEndpoint) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def log_message(self, *_: object) -> None: ...
+
+        def do_GET(self) -> None:
+            endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
+            self._answer(endpoint.listed if self.path == "/v1/models" else Said(b"", 404))
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -28,7 +28,7 @@ from miner.core.ledger import Ledger
 from miner.core.memo import Memo
 from miner.core.records import Fact, FactKey, Recipe, Seen, Visibility
 from miner.core.settings import Settings, load_settings
-from miner.jobs.learn import learn, toml_of
+from miner.jobs.learn import learn, learned_text, toml_of
 from miner.jobs.learn_evidence import Tried
 from miner.jobs.learn_fold import Answer, answers_of
 
@@ -65,6 +65,7 @@ def attempt(
         signatures=shown,
         share=1.0 if outcome == "ok" else None,
         good=outcome == "ok",
+        steps=("built",),
     )
 
 
@@ -72,13 +73,13 @@ def declared(*shown: Signature) -> Attempt:
     return attempt(0, PLAIN, *shown, rung="declared")
 
 
-def climb(*attempts: Attempt, name: str = "a", hours: int = 0) -> list[Tried]:
+def climb(*attempts: Attempt, name: str = "a", hours: int = 0, owner: str = "octo") -> list[Tried]:
     """The attempts of one candidate of a repository of its own."""
     found = []
     for made in attempts:
         at = DAY + timedelta(hours=hours, minutes=made.number)
-        whole = made.model_copy(update={"repository": f"octo/{name}"})
-        found.append(Tried(f"octo__{name}-1", f"{name}-{made.number}-{hours}", at, whole))
+        whole = made.model_copy(update={"repository": f"{owner}/{name}"})
+        found.append(Tried(f"{owner}__{name}-1", f"{owner}-{name}-{made.number}-{hours}", at, whole))
     return found
 
 
@@ -95,7 +96,7 @@ def test_the_change_that_made_a_failure_go_away_answers_it() -> None:
     (answer,) = answers_of(climb(declared(GAUGE), attempt(1, recipe(LIBGAUGE))))
     assert (answer.signature, packages(answer)) == (GAUGE, [LIBGAUGE])
     assert (answer.worked, answer.failed, answer.repositories) == (("octo__a-1",), (), ("octo/a",))
-    assert answer.facts == ("a-1-0",)
+    assert answer.facts == ("octo-a-1-0",)
 
 
 NOTHING = {
@@ -241,6 +242,66 @@ def test_changes_that_belong_to_one_project_are_told_and_not_carried_over() -> N
     assert (answer.edit, answer.portable) == ((Change("fallback", "changed", "2"),), False)
 
 
+OLD_TOOLS = "setuptools<60"
+FIXTURE = Signature(kind="missing-fixture", subject="gauge")
+
+
+def asking(*requirements: str, **changes: object) -> Recipe:
+    return recipe(requirements=("pytest", *requirements), **changes)
+
+
+def worked(shown: Signature, made: Recipe, name: str, before: Recipe = PLAIN) -> list[Tried]:
+    """One climb in which one proposal of a model answered a failure."""
+    first = attempt(0, before, shown, rung="declared")
+    return climb(first, attempt(1, made), name=name)
+
+
+def edits_of(found: Sequence[Answer]) -> list[tuple[int, list[str]]]:
+    return [(one.projects, [str(change) for change in one.edit]) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("spellings", "kept"),
+    [
+        (["gauge-fixtures>=5", "gauge-fixtures<6"], "gauge-fixtures>=5"),
+        (["gauge-fixtures", "Gauge_Fixtures>=5"], "gauge-fixtures"),
+        (["gauge-fixtures==5.1", "gauge_fixtures==4.0", "gauge-fixtures<5"], "gauge-fixtures<5"),
+        (["gauge-fixtures<6", "gauge-fixtures<6", "gauge-fixtures"], "gauge-fixtures<6"),
+    ],
+)
+def test_one_requirement_in_several_spellings_is_one_answer(spellings: list[str], kept: str) -> None:
+    found = [
+        tried
+        for name, text in zip("abc", spellings, strict=False)
+        for tried in worked(FIXTURE, asking(text, f"noise-{name}", build_constraints=(OLD_TOOLS,)), name)
+    ]
+    wanted = [f"build_constraints + {OLD_TOOLS}", f"requirements + {kept}"]
+    assert edits_of(answers_of(found)) == [(len(spellings), wanted)]
+
+
+def test_bounds_of_one_direction_are_one_answer_and_contrary_ones_have_nothing_in_common() -> None:
+    def found(*bounds: str) -> list[Tried]:
+        return [
+            tried
+            for name, bound in zip("ab", bounds, strict=True)
+            for tried in worked(FIXTURE, recipe(constraints=(bound,), build_constraints=(OLD_TOOLS,)), name)
+        ]
+
+    assert [row.projects for row in answers_of(found("gauge<6", "gauge<5"))] == [2]
+    assert [row.projects for row in answers_of(found("gauge<6", "gauge>=6"))] == [1, 1]
+    assert [row.projects for row in answers_of(found("gauge==6", "gauge==5"))] == [1, 1]
+
+
+def test_another_spelling_that_was_tried_in_vain_counts_as_a_failure() -> None:
+    failed = climb(declared(FIXTURE), attempt(1, asking("gauge-fixtures<6"), FIXTURE), name="b")
+    (answer,) = answers_of([*worked(FIXTURE, asking("gauge-fixtures"), "a"), *failed])
+    assert answer.failed == ("octo__b-1",)
+
+
+def test_a_built_in_answer_is_none_of_a_model_in_another_spelling() -> None:
+    assert answers_of(worked(ZONED, asking("PyYAML>=5"), "a")) == ()
+
+
 _shown = st.lists(st.sampled_from([GAUGE, DIAL, MARKUP, ZONED]), unique=True, max_size=3)
 _packages = st.lists(st.sampled_from([LIBGAUGE, LIBDIAL, HABIT]), unique=True, max_size=3)
 _rungs = st.sampled_from(["structured", "agent", "repair"])
@@ -282,10 +343,22 @@ def settings_of(folder: Path, *overrides: str) -> Settings:
     return load_settings(overrides=[f"paths.work={folder}", "mine.source=pypi", *overrides], environ={})
 
 
-def plant(settings: Settings, tried: Sequence[Tried], *, status: str = "done", run: str = "r1") -> None:
-    """Store attempts as a run would."""
+def plant(
+    settings: Settings,
+    tried: Sequence[Tried],
+    *,
+    status: str = "done",
+    run: str = "r1",
+    visibility: Visibility | None = Visibility.PUBLIC,
+) -> None:
+    """Store attempts as a run would; None: of candidates that the ledger does not know."""
     ledger, blobs = Ledger(settings.paths.ledger), BlobStore(settings.paths.blobs)
     ledger.begin_run(run, "run", settings, {})
+    if visibility is not None:
+        names = {one.subject for one in tried}
+        ledger.add_candidates(
+            [Seen(instance_id=name, source="git", origin={}, visibility=visibility) for name in names], run
+        )
     for one in tried:
         seen = observation_of(one.attempt, blobs)
         key = FactKey(kind=ATTEMPT, subject=one.subject, input_hash=one.fact, producer=PRODUCER.name, epoch=1)
@@ -367,6 +440,13 @@ def test_a_candidate_that_is_not_public_teaches_only_where_that_is_asked_for(tmp
     assert [row.repositories for row in learned(settings, not_public=True).rows] == [("octo/a", "octo/b"), ("octo/c",)]
 
 
+def test_a_candidate_that_the_ledger_does_not_know_is_not_public(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    plant(settings, TWO, visibility=None)
+    assert learned(settings).rows == ()
+    assert len(learned(settings, not_public=True).rows) == 2
+
+
 def test_an_attempt_that_was_taken_out_of_use_teaches_nothing(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     plant(settings, TWO)
@@ -374,6 +454,83 @@ def test_an_attempt_that_was_taken_out_of_use_teaches_nothing(tmp_path: Path) ->
     ledger.invalidate(why="x", producer=PRODUCER.name)
     ledger.close()
     assert learned(settings).rows == ()
+
+
+def left_out(folder: Path, *climbs: list[Tried]) -> dict[str, str]:
+    """Why nothing is exported, by edit."""
+    plant(settings_of(folder), [tried for some in climbs for tried in some])
+    return {row.edit: row.left_out for row in learned(settings_of(folder)).rows}
+
+
+def test_a_part_of_answers_to_other_failures_is_a_habit_and_is_not_exported(tmp_path: Path) -> None:
+    habitual = asking("gauge-fixtures", build_constraints=(OLD_TOOLS,))
+    both = [worked(FIXTURE, habitual, "a"), worked(FIXTURE, habitual, "b")]
+    other = worked(DIAL, recipe(LIBDIAL, build_constraints=(OLD_TOOLS,)), "c")
+    edit = f"build_constraints + {OLD_TOOLS}; requirements + gauge-fixtures"
+    assert left_out(tmp_path / "one", *both)[edit] == ""
+    said = f"a habit: build_constraints + {OLD_TOOLS} is part of answers to other failures, too"
+    assert left_out(tmp_path / "two", *both, other)[edit] == said
+
+
+def test_a_habit_is_not_what_repositories_have_in_common() -> None:
+    found = [
+        *worked(FIXTURE, asking("gauge-fixtures", build_constraints=(OLD_TOOLS,)), "a"),
+        *worked(FIXTURE, asking("other-fixtures", build_constraints=(OLD_TOOLS,)), "b"),
+        *worked(DIAL, recipe(LIBDIAL, build_constraints=(OLD_TOOLS,)), "c"),
+    ]
+    assert [row.projects for row in answers_of(found)] == [1, 1, 1]
+
+
+def test_what_worked_by_itself_is_no_habit_though_it_answers_other_failures_too(tmp_path: Path) -> None:
+    tool = Signature(kind="missing-tool", subject="gauge-config")
+    alone = [worked(GAUGE, recipe(LIBGAUGE), "a"), worked(GAUGE, recipe(LIBGAUGE, "libx"), "b")]
+    found = left_out(tmp_path, *alone, worked(tool, recipe(LIBGAUGE, "liby"), "c"))
+    assert found[f"system_packages + {LIBGAUGE}"] == ""
+
+
+CAUSELESS = ["no-solution", "no-solution: a, b", "build-failed: x==1", "limit: files", "missing-module"]
+TWO_REQUIREMENTS = asking("attrs")
+
+
+@pytest.mark.parametrize("shown", CAUSELESS)
+def test_a_failure_that_names_no_cause_becomes_no_rule(tmp_path: Path, shown: str) -> None:
+    kind, _, subject = shown.partition(": ")
+    signature = Signature(kind=kind, subject=subject)
+    changed = {"a": PLAIN.model_copy(update={"python": "3.8"}), "b": recipe(LIBGAUGE)}
+    for name, made in changed.items():
+        found = [worked(signature, made, f"{name}{number}") for number in "12"]
+        assert all(said.startswith("the failure names no cause") for said in left_out(tmp_path / name, *found).values())
+
+
+@pytest.mark.parametrize(
+    ("shown", "change", "said"),
+    [
+        (FIXTURE, {"python": "3.8"}, "it changes Python, and the failure is not about Python"),
+        (Signature(kind="newer-syntax", subject="3.99"), {"python": "3.8"}, ""),
+        (FIXTURE, {"requirements": ("pytest",)}, "it takes attrs away, which the failure does not name"),
+        (Signature(kind="missing-name", subject="attrs.core:gauge"), {"requirements": ("pytest",)}, ""),
+        (FIXTURE, {"requirements": ("pytest",), "env": {"DEMO": "1"}}, "it takes attrs away, which the failure"),
+    ],
+)
+def test_python_and_the_removal_of_a_requirement_answer_only_what_is_about_them(
+    tmp_path: Path, shown: Signature, change: dict[str, object], said: str
+) -> None:
+    made = TWO_REQUIREMENTS.model_copy(update=change)
+    found = left_out(tmp_path, *(worked(shown, made, name, before=TWO_REQUIREMENTS) for name in "ab"))
+    (why,) = found.values()
+    assert why.startswith(said) if said else why == ""
+
+
+def test_a_fork_is_no_other_repository(tmp_path: Path) -> None:
+    found = [climb(declared(GAUGE), attempt(1, recipe(LIBGAUGE)), name="a", owner=owner) for owner in ("octo", "fork")]
+    plant(settings_of(tmp_path), [tried for some in found for tried in some])
+    result = learned(settings_of(tmp_path))
+    (row,) = result.rows
+    assert (row.repositories, row.projects) == (("fork/a", "octo/a"), 1)
+    assert row.left_out == "worked in 1 repository and 1 fork, 2 are asked for"
+    assert "in fork/a, octo/a (1 repository and 1 fork)" in learned_text(result)
+    (alone,) = learned(settings_of(tmp_path), min_repositories=1).rows
+    assert alone.left_out == ""
 
 
 def test_a_file_keeps_the_rules_of_other_ledgers_and_takes_new_counts(tmp_path: Path) -> None:
@@ -435,3 +592,12 @@ def test_the_command_lists_exports_and_prints_json(tmp_path: Path) -> None:
     rows = json.loads(as_json.output)["rows"]
     assert [row["worked"] for row in rows] == [2, 1]
     assert rows[0]["rule"]["delta"]["added"]["system_packages"] == [LIBGAUGE]
+
+
+def test_the_file_of_replies_says_that_it_is_as_private_as_what_was_shown(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    plant(settings, [])
+    options = [str(tmp_path / "replies.jsonl"), "-c", f"paths.work={tmp_path}", "-c", "mine.source=pypi"]
+    shown = CliRunner().invoke(app, ["recipes", "record", *options])
+    assert shown.exit_code == 0, shown.output
+    assert "as private as the least public candidate" in shown.output
