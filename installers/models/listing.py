@@ -15,10 +15,10 @@ from miner.core.errors import ModelFault
 from miner.core.reasons import Reason
 from miner.core.settings import Endpoint
 
-_NO_LIST = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+_NO_LIST = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.FORBIDDEN)
+"""Answers of an endpoint that gives no list: a key may talk to models without the right to list them."""
 _REASONS: Mapping[int, Reason] = {
     HTTPStatus.UNAUTHORIZED: Reason.MODEL_LOGIN,
-    HTTPStatus.FORBIDDEN: Reason.MODEL_LOGIN,
     HTTPStatus.PAYMENT_REQUIRED: Reason.MODEL_LIMITED,
     HTTPStatus.TOO_MANY_REQUESTS: Reason.MODEL_LIMITED,
 }

@@ -43,8 +43,9 @@ def ask(server: TinyEndpoint, monkeypatch: pytest.MonkeyPatch) -> Ask:
         Said({"error": "no such page"}, 404),
         Said(b"<html>not here</html>", 404),
         Said(b"", 405),
+        Said({"error": "this key may not list models"}, 403),
     ],
-    ids=["other names", "no names", "another shape", "a list", "404", "404 with a page", "405"],
+    ids=["other names", "no names", "another shape", "a list", "404", "404 with a page", "405", "403"],
 )
 def test_an_endpoint_that_answers_is_well(server: TinyEndpoint, ask: Ask, listed: Said) -> None:
     server.listed = listed
@@ -69,7 +70,6 @@ def test_an_endpoint_that_answers_is_well(server: TinyEndpoint, ask: Ask, listed
         (429, {}, Reason.MODEL_LIMITED),
         (402, {}, Reason.MODEL_LIMITED),
         (401, {}, Reason.MODEL_LOGIN),
-        (403, {}, Reason.MODEL_LOGIN),
     ],
 )
 def test_an_endpoint_that_is_ill_says_how(
