@@ -145,7 +145,7 @@ class _Search:
                 edits.append(step.edit)
         if not edits or identity(recipe) in self._known:
             return None
-        return Proposal(recipe=recipe, edits=(*self._best.edits, *edits))
+        return Proposal(recipe=recipe, edits=(*self._best.edits, *edits), written=self._best.written)
 
 
 def _contradicts(first: Recipe, recipe: Recipe, changed: Recipe) -> bool:

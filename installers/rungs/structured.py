@@ -21,7 +21,7 @@ from installers.models.failures import failure
 from installers.models.hints import hint
 from installers.models.history import came_to, history, left_with
 from installers.models.interface import Message, OverCap, Prompt, Reply, Request, RequestRefused
-from installers.models.prompts import render
+from installers.models.prompts import render, title
 from installers.models.proposals import draft_of, edits_of, tried_before
 from installers.models.turns import built, turn
 from installers.pythons import admits
@@ -215,7 +215,7 @@ class _Turn:
         dates = cutoffs(self.question.created_at, self.help_.workshop.settings.measure.cutoff)
         before = self.question.past[: len(self.question.past) - self.number]
         values = {
-            "name": declared.distribution or self.question.repository,
+            "name": title(declared.distribution, self.question.repository),
             "cutoff": f"{dates[min(self._start.fallback, len(dates) - 1)]:%Y-%m-%d}",
             "pythons": self._pythons,
             "hint": hint(self.question, furthest(built(before)), self.candidate),
@@ -268,6 +268,8 @@ def _not_said(reply: Reply) -> Refusal | None:
         return unusable("a filter of the endpoint ended the reply", reply.text)
     if reply.finish == "length":
         return unusable("the reply was cut off at its limit of tokens", reply.text)
+    if not reply.complete:
+        return unusable(f"the reply was cut off: the endpoint says that it ended with {reply.finish!r}", reply.text)
     if reply.calls:
         return unusable(f"the reply calls a tool, {reply.calls[0].name!r}, where none is offered", reply.text)
     return None if reply.text.strip() else unusable("the reply is empty", "")
