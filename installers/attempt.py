@@ -10,15 +10,19 @@ from typing import Any
 
 from installers.broken import broken_collections
 from installers.cutoff import cutoffs
+from installers.distrust.after_install import installation
 from installers.distrust.integrity import admitted, alterations
 from installers.distrust.mechanism import Weakening
+from installers.distrust.site_packages import Asked
 from installers.distrust.weakening import weakenings
+from installers.environment import KIND as ENVIRONMENT
 from installers.environment import environment, environment_request
 from installers.ground import Ground, ground
 from installers.health import KIND as HEALTH
 from installers.health import TestSide, health, health_request, run_of_health
 from installers.image import assembled
 from installers.interface import Attempt, Help, Proposal, Refusal, Signature, Tree
+from installers.lock import KIND as LOCK
 from installers.lock import LockRequest, lock, lock_request
 from installers.memory import delta, fingerprint
 from installers.project_install import Pack, project, project_request
@@ -100,7 +104,8 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, pa
     """
     written = proposal.written or bool(proposal.asked)
     trusted = (case.recipe, *(one.recipe for one in past if not one.written)) if written else None
-    tried = _Try(help_, case, proposal.recipe, trusted)
+    known = admitted(trusted, _locks(help_.memo.used, past)) if trusted else frozenset()
+    tried = _Try(help_, case, proposal.recipe, trusted, known)
     refused = proposal.refused or (_distrusted(proposal, case, trusted) if trusted else None)
     if refused is None:
         tried.run()
@@ -128,6 +133,17 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, pa
     seen = observation_of(made, help_.workshop.blobs)
     help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"attempt": seen.payload}, lambda: seen)
     return made
+
+
+def _locks(used: Iterable[Fact], past: Sequence[Attempt]) -> list[Fact]:
+    """Return what recipes that no model wrote were locked to, where an environment came of it."""
+    known = {fact_id(fact.key): fact for fact in used}
+    found: list[Fact] = []
+    for one in past:
+        steps = [known[step] for step in one.steps if step in known and known[step].ok]
+        if not one.written and any(step.key.kind == ENVIRONMENT for step in steps):
+            found += [step for step in steps if step.key.kind == LOCK][:1]  # those of builds come after it
+    return found
 
 
 def _distrusted(proposal: Proposal, case: InstallCase, trusted: Sequence[Recipe]) -> Refusal | None:
@@ -176,17 +192,26 @@ class _Try:
 
     Args:
         trusted: of a recipe that a language model wrote: those of the same candidate that none did; else None.
+        known: what these ask for.
 
     Attributes:
         void: why its environment is not to be trusted.
     """
 
-    def __init__(self, help_: Help, case: InstallCase, recipe: Recipe, trusted: Sequence[Recipe] | None) -> None:
+    def __init__(
+        self,
+        help_: Help,
+        case: InstallCase,
+        recipe: Recipe,
+        trusted: Sequence[Recipe] | None,
+        known: frozenset[Asked],
+    ) -> None:
         self._workshop = help_.workshop
         self._memo = help_.memo
         self._case = case
         self._recipe = recipe
         self._trusted = trusted
+        self._known = known
         dates = cutoffs(case.created_at, help_.workshop.settings.measure.cutoff)
         self.cutoff = dates[min(recipe.fallback, len(dates) - 1)]
         self.mode: BuildMode | None = None
@@ -209,8 +234,8 @@ class _Try:
             return
         built = self.facts[-1]
         if self._trusted is not None:
-            known = admitted(self._trusted)
-            self.void = _void(alterations(shop.blobs, locked, built, known, shop.scratch), "the environment")
+            altered = alterations(shop.blobs, locked, built, self._known, shop.scratch, executable=plan.executable)
+            self.void = _void(altered, "the environment")
             if self.void is not None:
                 return
         for mode in recipe.modes:
@@ -221,15 +246,21 @@ class _Try:
                 tested = suite(shop, memo, self._case.instance_id, found, recipe, self._case.side)
                 self.facts.append(tested)
                 self._healthy = examined, tested
-            if examined is not None or self.facts[-1].outcome in _settled(mode):
+            if self.void is not None or examined is not None or self.facts[-1].outcome in _settled(mode):
                 return
 
     def _in_mode(self, mode: BuildMode, on: Ground, plan: LockRequest, locked: Fact, built: Fact) -> Fact | None:
         """Install the project in one mode and examine it; return what says that it is healthy."""
         shop, memo, recipe, name = self._workshop, self._memo, self._recipe, self._case.instance_id
         request = project_request(plan, recipe, mode, built=built, tree=self._case.tree)
-        if not self._went_well(project(shop, memo, on, name, request, self._case.pack)):
+        steps = project(shop, memo, on, name, request, self._case.pack)
+        if not self._went_well(steps):
             return None
+        if self._trusted is not None:
+            known = (self._recipe, self._trusted), self._known, (locked, built, steps)
+            self.void = _void(installation(shop.blobs, shop.scratch, *known, executable=plan.executable), "the project")
+            if self.void is not None:
+                return None
         made = assembled(shop, on, recipe, locked=locked, built=built, installed=self.facts[-1])
         asked = health_request(shop, recipe, made, self._case.side)
         self._examined = health(shop, memo, name, asked, self._case.side)

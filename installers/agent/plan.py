@@ -14,7 +14,7 @@ from installers.models.evidence import outline
 from installers.models.failures import failure
 from installers.models.history import history
 from installers.models.interface import Prompt
-from installers.models.prompts import render
+from installers.models.prompts import render, title
 from installers.models.proposals import draft_of, edits_of, tried_before
 from installers.models.turns import Turn
 from installers.project_install import Pack
@@ -59,9 +59,13 @@ class Plan:
 
     @property
     def mark(self) -> str:
-        """What calls in the text protocol are marked with: nobody who wrote a file of the repository knows it."""
+        """What calls in the text protocol are marked with: the same when a run is repeated, and nobody else knows it.
+
+        All but the owner could be worked out by whoever wrote a file of the repository.
+        """
         tried = [attempt.detail for attempt in self.question.past]
-        return hash_of([self.question.candidate, self.whose, self.stand.identity, tried])[:8]
+        owner = self.help.workshop.owner
+        return hash_of([owner, self.question.candidate, self.whose, self.stand.identity, tried])[:8]
 
     def speech(self, *, native: bool) -> Speech:
         """Return how calls are written."""
@@ -73,7 +77,7 @@ class Plan:
         attempt = stand.attempt
         task = render(
             "agent_task",
-            repository=question.declared.distribution or question.repository,
+            name=title(question.declared.distribution, question.repository),
             cutoff=f"{stand.cutoff:%Y-%m-%d}",
             pythons=self.pythons,
             history=history(question.past, _HISTORY_CHARS),

@@ -105,6 +105,8 @@ def _complete(reply: Reply) -> None:
         raise Unclear("it was cut off at the longest reply that is allowed")
     if reply.finish == "content_filter":
         raise Unclear("it was cut off by the endpoint's filter")
+    if not reply.complete:
+        raise Unclear(f"it was cut off: the endpoint says that it ended with {reply.finish[:60]!r}")
     if reply.refusal:
         raise Unclear("it declines; call give_up if there is no way")
 

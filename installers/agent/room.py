@@ -106,8 +106,7 @@ class Room:
         if result.limit is not None:
             return Done(self._ended(result), seconds=result.duration_s)
         if seen.size is None:
-            why = seen.error or "the container does not say why"
-            return Done(f"The file cannot be read: {why}.", seconds=result.duration_s)
+            return Done(seen.unread(), seconds=result.duration_s)
         return Done(fence("file", seen.beginning(self.limits.output_chars)), seconds=result.duration_s)
 
     def edits(self) -> tuple[TreeEdit, ...]:
@@ -122,7 +121,8 @@ class Room:
     def _supervised(self, what: str, argument: str, timeout_s: float) -> tuple[ExecResult, Seen]:
         box = self._known()
         most = _BYTES * self.limits.output_chars
-        command = ["python3", "-I", _PROGRAM, what, f"{timeout_s:.1f}", str(most), argument]
+        python = self._stand.ground.python.executable  # not the one on PATH, which commands may have replaced
+        command = [python, "-I", _PROGRAM, what, f"{timeout_s:.1f}", str(most), argument]
         result = box.run(command, env=self._variables(), workdir=TESTBED, timeout_s=timeout_s + _SLACK_S)
         return result, seen_of(result.output)
 

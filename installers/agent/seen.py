@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from installers.agent.supervise import FAULTS
+from installers.distrust.fence import fence
 from miner.core.records import legible
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
@@ -19,6 +24,9 @@ _VOLATILE = (
     (re.compile(r"/tmp/(?:tmp|build-env-|pip-\w+-)\w{6,}"), "/tmp/tmp"),  # noqa: S108 - a pattern, no path of ours
 )
 _LONGEST = 200
+_LONGEST_LINE = 4096
+_WHY = frozenset({*FAULTS, *map(os.strerror, errno.errorcode)})
+"""What the supervisor says of a file that it cannot read; anything else is said by whoever poses as it."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,14 @@ class Seen:
             return text
         return f"{text[:most]}\n[... the file goes on: it has {self.size} bytes ...]"
 
+    def unread(self) -> str:
+        """Return why a file could not be read, as a model is told it."""
+        if not self.error:
+            return "The file cannot be read."
+        if self.error in _WHY:
+            return f"The file cannot be read: {self.error}."
+        return f"The file cannot be read. The container says:\n{fence('reason', self.error)}"
+
 
 def seen_of(printed: bytes) -> Seen:
     """Read what the supervisor printed: a line of JSON, then bytes; of anything else, all is output.
@@ -68,10 +84,10 @@ def seen_of(printed: bytes) -> Seen:
     What runs in the box may have written that line: it may say nonsense, and deceives nobody but the model.
     """
     line, _, rest = printed.partition(b"\n")
-    try:
-        said = json.loads(line)
-    except (ValueError, RecursionError):
-        said = None
+    said: Any = None
+    if len(line) <= _LONGEST_LINE:
+        with suppress(ValueError, RecursionError):
+            said = json.loads(line)
     head = _number(said, "head")
     if head is None:
         return Seen(printed)

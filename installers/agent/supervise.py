@@ -26,6 +26,7 @@ CHUNK = 65536
 DRAIN_S = 0.5
 ROUNDS = 50
 PR_SET_CHILD_SUBREAPER = 36
+A_FOLDER, NO_FILE = FAULTS = ("it is a folder", "it is no regular file")
 
 
 class Kept:
@@ -139,7 +140,7 @@ def read(path: str, most: int) -> None:
         return
     state = os.fstat(descriptor)
     if not stat.S_ISREG(state.st_mode):
-        kept.say(error="it is a folder" if stat.S_ISDIR(state.st_mode) else "it is no regular file")
+        kept.say(error=A_FOLDER if stat.S_ISDIR(state.st_mode) else NO_FILE)
         return
     try:
         while kept.total < most and (data := os.read(descriptor, min(CHUNK, most - kept.total))):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from installers.agent.endings import Unclear
-from installers.models.draft import definition
+from installers.models.draft import DEEPEST, definition, is_too_deep
 from installers.models.interface import Tool, ToolCall
 
 ARGUMENTS = {"run": "command", "read": "path", "write_recipe": "recipe", "give_up": "reason"}
@@ -108,6 +108,8 @@ def _object(asked: ToolCall) -> dict[str, Any]:
         raise Unclear(f"the arguments of {asked.name} are no valid JSON: {str(error)[:200]}") from error
     if not isinstance(value, dict):
         raise Unclear(f"the arguments of {asked.name} have to be a JSON object")
+    if is_too_deep(value):
+        raise Unclear(f"the arguments of {asked.name} are nested more than {DEEPEST} levels deep")
     return value
 
 

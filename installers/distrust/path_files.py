@@ -7,8 +7,10 @@ versions with `-nspkg.pth` files, whose every statement stands in the table belo
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from installers.distrust.runner import RUNNER
+from installers.distrust.runner import GUARDED
+from installers.siblings import TESTBED
 
 OWNERS: dict[str, tuple[str, str]] = {
     # file: the distribution that may bring it, and what its line does
@@ -43,25 +45,46 @@ _STATEMENTS = tuple(
         rf"m and setattr\(sys\.modules\[{_ANY}\], {_ANY}, m\)",
     )
 )
+_LINKED = (
+    *_STATEMENTS,
+    re.compile(rf"p = os\.path\.join\('{TESTBED}(?:/\w[\w.+-]*)*', \*\({_ANY}(?:, ?{_ANY})*,?\)\)"),
+)
+"""What `setup.py develop` writes for a namespace package."""
 _NAMES = re.compile(r"'([A-Za-z_][\w.]*)'")
-_PLACE = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[\w.+-][\w.+/ -]*")
-_OF_RUNNER = frozenset(module for modules in RUNNER.values() for module in modules)
+_OWN_PLACE = re.compile(rf"(?!.*/\.\.?(?:/|$)){TESTBED}(?:/[\w.+ -]+)*/?")
+_FINDER = re.compile(r"import (_\w*(?:editable|finder|loader)\w*)(?:; ?\1\.install\(\))?;?")
+_OF_RUNNER = frozenset(module for modules in GUARDED.values() for module in modules)
 
 
 def is_plain(text: str) -> bool:
-    """Whether every line is a folder below the environment, a comment, or sets a namespace package up."""
-    return all(_is_plain(line) for line in re.split(r"[\r\n]+", text))
+    """Whether every line is a comment, or sets a namespace package up.
+
+    A folder is not plain: modules, and metadata of distributions, are then looked for in it as well.
+    """
+    return all(_is_silent(line) or _is_namespace(line.strip()) for line in re.split(r"[\r\n]+", text))
 
 
-def _is_plain(line: str) -> bool:
-    if not line.strip() or line.startswith("#"):
-        return True
-    if line.startswith(("import ", "import\t")):
-        return _is_namespace(line.strip())
-    return _PLACE.fullmatch(line.strip()) is not None
+def is_link(text: str, finders: Collection[str]) -> bool:
+    """Whether every line leads to the repository: what an installation that is a link to it writes.
+
+    Args:
+        text: of the file.
+        finders: modules that the installation brought along for it.
+    """
+    return all(_is_silent(line) or _leads_back(line.strip(), finders) for line in re.split(r"[\r\n]+", text))
 
 
-def _is_namespace(line: str) -> bool:
-    if not all(any(one.fullmatch(part) for one in _STATEMENTS) for part in line.rstrip(";").split(";")):
+def _leads_back(line: str, finders: Collection[str]) -> bool:
+    if (match := _FINDER.fullmatch(line)) is not None:
+        return match[1] in finders
+    return _OWN_PLACE.fullmatch(line) is not None or _is_namespace(line, _LINKED)
+
+
+def _is_silent(line: str) -> bool:
+    return not line.strip() or line.startswith("#")
+
+
+def _is_namespace(line: str, statements: tuple[re.Pattern[str], ...] = _STATEMENTS) -> bool:
+    if not all(any(one.fullmatch(part) for one in statements) for part in line.rstrip(";").split(";")):
         return False
     return not any(name.partition(".")[0] in _OF_RUNNER for name in _NAMES.findall(line))

@@ -16,6 +16,7 @@ MODULES: tuple[tuple[str, str], ...] = (
         "setuptools-scm, hatch-vcs, pdm-backend and others write the version with every build",
     ),
     (r"(?:parsetab|lextab|yacctab)\.py", "PLY writes the tables of its parsers and lexers, pycparser those of its own"),
+    (r"(?:aliastab|manytab|opt2tab)\.py", "PLY's own tests, which others carry along, write these"),
     (r"(?!test_)[^/]+_pb2(?:_grpc)?\.pyi?", "protoc and the generator of gRPC write a module for each .proto"),
     (r"__config__\.py", "numpy.distutils, and the builds of numpy and scipy, write what they were built with"),
 )

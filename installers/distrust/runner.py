@@ -27,6 +27,14 @@ RUNNER: dict[str, tuple[str, ...]] = {
     "pyparsing": ("pyparsing",),
 }
 
+TOOLS: dict[str, tuple[str, ...]] = {
+    # distribution: modules of it that start with Python, with a run of tests, or with a build
+    "setuptools": ("setuptools", "pkg_resources", "_distutils_hack"),
+    "coverage": ("coverage",),
+    "pytest-cov": ("pytest_cov",),
+}
+GUARDED = {**RUNNER, **TOOLS}
+
 
 def module_of(path: str) -> str:
     """Return the module that a path in `site-packages` is, or lies in; "" for what is none.
@@ -40,5 +48,5 @@ def module_of(path: str) -> str:
 
 
 def owners_of(module: str) -> frozenset[str]:
-    """Return the distributions that may provide a module of what runs the tests; none for any other module."""
-    return frozenset(name for name, modules in RUNNER.items() if module in modules)
+    """Return the distributions that may provide a guarded module; none for any other module."""
+    return frozenset(name for name, modules in GUARDED.items() if module in modules)

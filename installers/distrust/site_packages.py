@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -19,14 +19,19 @@ from pathlib import PurePosixPath
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from installers.distrust.runner import module_of, owners_of
+from installers.distrust.entry_points import Group, groups, is_clear
+from installers.distrust.loaded import PLUGINS
 from installers.layer import chunks_of, read
 from miner.sandbox.image_archive import TarEntry
 
-_SITE = re.compile(r"opt/env/lib/python[^/]*/site-packages/(.+)")
+_SITE = re.compile(r"lib/python[^/]*/site-packages/(.+)")
 _NOTES = ("RECORD", "METADATA", "PKG-INFO", "entry_points.txt")
 _MAX_NOTE = 16 << 20
 _REQUIRES = re.compile(r"^Requires-Dist:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_EXTRA = re.compile(r"""\bextra\s*(?:==|in)\s*["']([^"']*)["']|["']([^"']*)["']\s*==\s*extra\b""")
+
+Asked = tuple[str, str]
+"""Normalised name of a distribution and an extra of it, "" for the distribution itself."""
 
 
 @dataclass
@@ -36,6 +41,7 @@ class Distribution:
     Attributes:
         folder: its name.
         name: normalised, of the folder's name.
+        version: of the folder's name.
         notes: file -> its bytes.
     """
 
@@ -55,15 +61,38 @@ class Distribution:
         return {_normal(row[0]): row[1] if len(row) > 1 else "" for row in rows if row}
 
     @cached_property
+    def entry_points(self) -> Group:
+        """Entry points by group, as any reader finds them."""
+        return groups(self._entry_points)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether all readers find the same entry points."""
+        return is_clear(self._entry_points)
+
+    @property
+    def _entry_points(self) -> str:
+        return self.notes.get("entry_points.txt", b"").decode("utf-8", "replace")
+
+    @property
     def plugins(self) -> tuple[str, ...]:
-        """Entry points of pytest, as written."""
-        return tuple(_entry_points(self.notes.get("entry_points.txt", b"").decode("utf-8", "replace"), "pytest11"))
+        """Entry points of pytest."""
+        return self.entry_points.get(PLUGINS, ())
 
     @cached_property
-    def requires(self) -> frozenset[str]:
-        """Normalised names of what it asks for, under any condition."""
+    def requires(self) -> tuple[Requirement, ...]:
+        """What it asks for, under any condition."""
         text = (self.notes.get("METADATA") or self.notes.get("PKG-INFO") or b"").decode("utf-8", "replace")
-        return frozenset(filter(None, (_name(line) for line in _REQUIRES.findall(text.partition("\n\n")[0]))))
+        return tuple(filter(None, map(requirement_of, _REQUIRES.findall(text.partition("\n\n")[0]))))
+
+    def leads_to(self, extra: str) -> frozenset[Asked]:
+        """Return what it asks for, "" as an extra: without any; of other conditions none is taken to fail."""
+        return frozenset(
+            pair
+            for one in self.requires
+            if extra in (_extras(str(one.marker or "")) or frozenset({""}))
+            for pair in asked_by(one)
+        )
 
 
 @dataclass(frozen=True)
@@ -72,8 +101,8 @@ class Site:
 
     Attributes:
         distributions: in the order of their folders.
-        files: path relative to `site-packages` -> entry, of what is looked at.
-        outside: path relative to the environment -> entry, of its programs and settings.
+        files: path relative to `site-packages` -> entry.
+        outside: path relative to the environment -> entry, of all else.
     """
 
     distributions: tuple[Distribution, ...]
@@ -103,43 +132,56 @@ class Site:
             "="
         )
 
-    def reachable(self, names: Iterable[str]) -> frozenset[str]:
-        """Return names and what these distributions ask for, directly or not."""
+    def reachable(self, asked: Iterable[Asked]) -> frozenset[str]:
+        """Return names that are asked for, and what these distributions ask for, directly or not.
+
+        What an extra brings counts only where that extra is asked for.
+        """
         known = {one.name: one for one in self.distributions}
-        found: set[str] = set()
-        waiting = list(names)
+        found: set[Asked] = set()
+        waiting = list(asked)
         while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting += known[name].requires if name in known else ()
-        return frozenset(found)
+            wanted = waiting.pop()
+            if wanted not in found:
+                found.add(wanted)
+                waiting += known[wanted[0]].leads_to(wanted[1]) if wanted[0] in known else ()
+        return frozenset(name for name, _ in found)
 
 
-def site_of(entries: Iterable[TarEntry]) -> Site:
-    """Return what of an environment's layer is looked at."""
+def asked_by(requirement: Requirement) -> tuple[Asked, ...]:
+    """Return what a requirement asks for: the distribution, and each extra of it."""
+    name = canonicalize_name(requirement.name)
+    return (name, ""), *((name, canonicalize_name(extra)) for extra in requirement.extras)
+
+
+def site_of(entries: Iterable[TarEntry], root: str = "opt/env") -> Site:
+    """Return what of an environment is looked at.
+
+    Args:
+        entries: of its layer.
+        root: the folder that it lies in.
+    """
     distributions: dict[str, Distribution] = {}
     files: dict[str, TarEntry] = {}
     outside: dict[str, TarEntry] = {}
     for entry in entries:
-        if (match := _SITE.fullmatch(entry.path)) is None:
-            if (path := entry.path.removeprefix("opt/env/")) == "pyvenv.cfg" or path.startswith("bin/"):
-                outside[path] = entry
+        if not entry.path.startswith(f"{root}/"):
+            continue
+        if (match := _SITE.fullmatch(inner := entry.path.removeprefix(f"{root}/"))) is None:
+            outside[inner] = entry
             continue
         path = match[1]
+        files[path] = entry
         top, _, rest = path.partition("/")
-        low = top.lower()
-        if low.endswith((".dist-info", ".egg-info")):
-            one = distributions.setdefault(top, _distribution(top))
+        if top.lower().endswith((".dist-info", ".egg-info")):
+            one = distributions.setdefault(top, distribution(top))
             if entry.kind == "file" and (rest in _NOTES or not rest) and entry.length <= _MAX_NOTE:
                 one.notes[rest or "PKG-INFO"] = read(entry)
-            files[path] = entry
-        elif not rest or owners_of(module_of(path)):
-            files[path] = entry
     return Site(tuple(distributions[name] for name in sorted(distributions)), files, outside)
 
 
-def _distribution(folder: str) -> Distribution:
+def distribution(folder: str) -> Distribution:
+    """Return the distribution that a folder of this name describes."""
     stem = folder.rpartition(".")[0]
     name, _, version = stem.partition("-")
     return Distribution(folder, canonicalize_name(name), re.sub(r"-py\d.*\Z", "", version))
@@ -149,19 +191,15 @@ def _normal(path: str) -> str:
     return str(PurePosixPath(path))
 
 
-def _entry_points(text: str, group: str) -> Iterator[str]:
-    """Yield the lines of a group; readers of different ages take blanks around its name or not, so all are taken."""
-    inside = False
-    for raw in text.splitlines():
-        line = raw.strip()
-        if line.startswith("["):
-            inside = line.strip("[] \t") == group
-        elif inside and line and not line.startswith(("#", ";")):
-            yield line
-
-
-def _name(text: str) -> str:
+def requirement_of(text: str) -> Requirement | None:
+    """Return the requirement that a line is, None for what is none."""
     try:
-        return canonicalize_name(Requirement(text.strip()).name)
-    except InvalidRequirement:
-        return ""
+        return Requirement(text.strip())
+    except (InvalidRequirement, RecursionError):  # it may be nested as deep as somebody likes
+        return None
+
+
+def _extras(marker: str) -> frozenset[str]:
+    """Return the extras that a marker names; none where it does not depend on any."""
+    found = {canonicalize_name(one or other) for one, other in _EXTRA.findall(marker)}
+    return frozenset(found) if found or not re.search(r"\bextra\b", marker) else frozenset({"?"})

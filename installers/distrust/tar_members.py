@@ -17,6 +17,11 @@ Kind = Literal["file", "dir", "symlink", "hardlink", "special"]
 _BLOCK = 512
 _MAX_HEADER = 1 << 20
 _MAX_MEMBERS = 1_000_000
+_MAX_NAMES = 64 << 20
+_MAX_DIGITS = 19
+_SHOWN = 200
+_SPARSE = "GNU.sparse"
+_WANTED = ("path", "linkpath", "size")
 _KINDS: dict[bytes, Kind] = {
     b"0": "file",
     b"\0": "file",
@@ -55,7 +60,7 @@ def members_of(archive: Path) -> Iterator[Member]:
         TarUnreadable: it is damaged, cut, or holds what no honest program writes.
     """
     with archive.open("rb") as file:
-        end = archive.stat().st_size
+        end, names = archive.stat().st_size, 0
         extra: dict[str, str] = {}
         for _ in range(_MAX_MEMBERS):
             header = file.read(_BLOCK)
@@ -68,7 +73,10 @@ def members_of(archive: Path) -> Iterator[Member]:
                 continue
             member = _member(header, extra, file.tell())
             if member.size > end - member.offset:
-                raise TarUnreadable(f"{member.path!r} is cut")
+                raise TarUnreadable(f"{member.path[:_SHOWN]!r} is cut")
+            names += _bytes(member.path) + _bytes(member.link)
+            if names > _MAX_NAMES:
+                raise TarUnreadable("its names are longer than those of any tree")
             yield member
             extra = {}
             file.seek(member.offset + _padded(member.size))
@@ -90,7 +98,7 @@ def _checked(header: bytes, left: int) -> int:
 
 def _member(header: bytes, extra: dict[str, str], offset: int) -> Member:
     kind = _KINDS.get(header[156:157], "special")
-    if any(name.startswith("GNU.sparse") for name in extra):
+    if _SPARSE in extra:
         kind = "special"
     prefix = _text(header[345:500]) if header[257:262] == b"ustar" and header[263:265] == b"00" else ""
     name = _text(header[:100])
@@ -111,24 +119,31 @@ def _extra(kind: bytes, file: BinaryIO, size: int) -> dict[str, str]:
         return {}
     if kind in (b"L", b"K"):
         return {"path" if kind == b"L" else "linkpath": _text(data)}
-    return dict(_records(data))
+    found: dict[str, str] = {}
+    for key, value in _records(data):  # of any other one, as many as there are, nothing is kept
+        if key in _WANTED:
+            found[key] = value
+        elif key.startswith(_SPARSE):
+            found[_SPARSE] = ""
+    return found
 
 
 def _records(data: bytes) -> Iterator[tuple[str, str]]:
     """Yield the records of a pax header: `LENGTH KEY=VALUE` and a line end, the length of all of it."""
-    while data.strip(b"\0"):
-        digits, _, _ = data.partition(b" ")
-        length = _decimal(digits.decode("ascii", "replace"))
-        record = data[len(digits) + 1 : length]
-        if length <= len(digits) + 1 or length > len(data) or not record.endswith(b"\n") or b"=" not in record:
+    begin, end = 0, len(data.rstrip(b"\0"))
+    while begin < end:
+        blank = data.find(b" ", begin, begin + _MAX_DIGITS + 1)
+        length = _decimal(data[begin : max(begin, blank)].decode("ascii", "replace"))
+        record = data[blank + 1 : begin + length]
+        if begin + length > end or not record.endswith(b"\n") or b"=" not in record:
             raise TarUnreadable("a pax header is damaged")
         key, _, value = record[:-1].partition(b"=")
         yield key.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape")
-        data = data[length:]
+        begin += length
 
 
 def _decimal(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise TarUnreadable("a number is none")
     return int(text)
 
@@ -145,6 +160,10 @@ def _number(field: bytes) -> int:
 
 def _text(field: bytes) -> str:
     return field.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
 
 
 def _padded(size: int) -> int:

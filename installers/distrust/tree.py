@@ -34,7 +34,7 @@ EDITS: dict[EditKind, str] = {
 
 _CHUNK = 1 << 20
 _ARTEFACTS = re.compile(
-    r"""(?x)
+    r"""(?sx)
     (?:.*/)?(?:
         __pycache__ | build | dist | target | wheelhouse | node_modules | \.eggs | \.venv | venv | env | \.env
       | virtualenv | \.tox | \.nox | \.cache | \.pytest_cache | \.mypy_cache | \.ruff_cache | \.hypothesis
@@ -50,7 +50,7 @@ _ARTEFACTS = re.compile(
 )
 """What builds, installations and runs of tests leave behind."""
 _STEERING = re.compile(
-    r"""(?x)
+    r"""(?sx)
     (?:.*/)?(?:
         [^/]+\.(?:py|pyi|pyx|pxd|pth|ipynb|toml|ini|cfg)
       | \.(?:env|coveragerc|pytest|flaskenv)[^/]* | pytest\.[^/]+ | tox\.[^/]+ | setup\.[^/]+ | Makefile
@@ -59,9 +59,9 @@ _STEERING = re.compile(
     """
 )
 """Code, and settings of pytest, of Python and of what they read."""
-_TESTS = re.compile(r"(?:.*/)?(?:tests?|testing|testdata|test_[^/]+|fixtures|snapshots|__snapshots__|cassettes)/.*")
-_DATA = re.compile(r".*\.(?:json|jsonl|ya?ml|csv|tsv|txt|xml|sql|rst|md|ambr|raw|bin|npy|npz|pkl|pickle)")
-_OUTPUT = re.compile(r"(?i)(?:.*/)?[^/]*(?:output|result|report|tmp|temp|cache|coverage|junit|actual|log)[^/]*")
+_TESTS = re.compile(r"(?s)(?:.*/)?(?:tests?|testing|testdata|test_[^/]+|fixtures|snapshots|__snapshots__|cassettes)/.*")
+_DATA = re.compile(r"(?s).*\.(?:json|jsonl|ya?ml|csv|tsv|txt|xml|sql|rst|md|ambr|raw|bin|npy|npz|pkl|pickle)")
+_OUTPUT = re.compile(r"(?i)output|result|report|tmp|temp|cache|coverage|junit|actual|log")
 
 
 class TreeEdit(Record):
@@ -202,7 +202,7 @@ def _new(path: str, member: Member, folders: set[str]) -> EditKind | None:
     if _STEERING.fullmatch(path):
         return None if is_generated(path) else "added"
     is_data = _TESTS.fullmatch(path) and _DATA.fullmatch(path)
-    return "added" if is_data and not _OUTPUT.fullmatch(path) else None
+    return "added" if is_data and not _OUTPUT.search(path.rpartition("/")[2]) else None
 
 
 def _in_git(path: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -19,11 +20,14 @@ from installers.siblings import TESTBED
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ILLEGIBLE = re.compile(r"[\x00-\x1f\x7f]")
 _MAX_VALUE = 2000
+_DJANGO = "DJANGO_SETTINGS_MODULE"
 _TAKEN = re.compile(
     r"(?:sitecustomize|usercustomize|pytest|_pytest|py|pluggy|iniconfig|packaging|exceptiongroup|tomli|attr"
     r"|attrs|colorama|pygments|six|site|os|sys|json|re|unittest|importlib|encodings|swe_miner_reporter)(?:\.py|\.pyi|/|\Z)"
 )
 """Modules that a place of PYTHONPATH must not hold: it comes before everything that is installed."""
+_STANDARD = re.compile(rf"(?:{'|'.join(sorted(sys.stdlib_module_names))})(?:\.py|(?:\.[\w-]+)?\.so|/__init__\.py)")
+"""Modules of the standard library, which comes after it as well."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ _ROWS = (
     _Row(
         "python-variable",
         "changes how Python starts, what it imports, or whether `assert` is there at all",
-        r"PYTHON\w*|__PYVENV\w*|VIRTUAL_ENV|CONDA_\w+|PYENV_\w+",
+        r"_?PYTHON\w*|__PYVENV\w*|VIRTUAL_ENV|CONDA_\w+|PYENV_\w+",
         "PYTHONPATH|PYTHONUTF8|PYTHONIOENCODING",
     ),
     _Row(
@@ -95,6 +99,22 @@ _ROWS = (
         r"|(?:\w+_)?(?:NO|DISABLE|WITHOUT)_(?:\w+_)?TESTS?(?:_\w+)?)",
         builds=False,
     ),
+    _Row(
+        "ci-variable",
+        "says that a CI service or a builder of packages runs the tests, where many projects skip some of theirs",
+        r"CI|CI_\w+|CONTINUOUS_INTEGRATION|(?:GITHUB|GITLAB|TRAVIS|CIRCLE|CIRCLECI|APPVEYOR|JENKINS|BUILDKITE|BUILDBOT"
+        r"|DRONE|BITBUCKET|CODEBUILD|SEMAPHORE|TEAMCITY|AZURE|CIRRUS|WERCKER|READTHEDOCS|RTD|TOX|NOX|CIBUILDWHEEL"
+        r"|AUTOPKGTEST)(?:_\w+)?|GITLAB_CI|TF_BUILD|SYSTEM_TEAMFOUNDATION\w+|BUILD_(?:NUMBER|ID|TAG)|TOXENV|RPM_\w+"
+        r"|DEB_\w+|NIX_\w+",
+        builds=False,
+    ),
+    _Row(
+        "implementation-variable",
+        "switches compiled code off: tests of it are skipped, and another implementation is tested",
+        r"\w*(?:DISABLE|NO)_(?:JIT|CUDA|EXTENSIONS|CYTHON|NUMBA|SPEEDUPS)|\w*PURE_PYTHON|NUMBA_DISABLE_\w+|PYTORCH_JIT"
+        r"|TORCH_COMPILE_DISABLE|TORCHDYNAMO_DISABLE",
+        builds=False,
+    ),
 )
 
 
@@ -133,15 +153,36 @@ def _safe(place: str, changed: Changed) -> bool:
         return False
     folder = f"{place}/".removeprefix(f"{TESTBED}/")
     below = [path.removeprefix(folder) for path in changed.paths if path.startswith(folder)]
-    return bool(below) and not any(_TAKEN.match(path) for path in below)
+    return bool(below) and not any(_TAKEN.match(path) or _STANDARD.fullmatch(path) for path in below)
+
+
+def _settings_module(changed: Changed) -> Iterable[str]:
+    """Yield modules of settings that are not in the tree."""
+    named = [(f"{name}={value}", value) for name, value in changed.variables if name == _DJANGO]
+    for option in changed.options:
+        value = option.value or ""
+        if option.name == "--ds":
+            named.append((option.text, value))
+        elif option.name in ("-o", "--override-ini") and value.partition("=")[0] == _DJANGO:
+            named.append((option.text, value.partition("=")[2]))
+    yield from (text for text, module in named if not _is_in_tree(module, changed.paths or ()))
+
+
+def _is_in_tree(module: str, paths: Iterable[str]) -> bool:
+    stem = f"/{module.replace('.', '/')}"
+    return bool(module) and any(f"/{path}".endswith((f"{stem}.py", f"{stem}/__init__.py")) for path in paths)
 
 
 VARIABLES: tuple[Mechanism, ...] = (
     *(Mechanism(row.name, row.reason, _finder(row)) for row in _ROWS),
     Mechanism(
         "python-path",
-        "has modules imported from outside the repository, or from a folder with a `pytest` or `sitecustomize`",
+        "has modules imported from outside the repository, or from a folder with a `pytest`, a `sitecustomize` or a "
+        "module of Python's own",
         _python_path,
+    ),
+    Mechanism(
+        "settings-module", "takes Django's settings from a module that is not in the repository", _settings_module
     ),
     Mechanism(
         "no-variable", "is no name of a variable, or no value for one: it could end a line of a script", _no_variable

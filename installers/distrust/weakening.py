@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from installers.distrust.build_values import BUILD_VALUES
 from installers.distrust.changed import Changed
 from installers.distrust.mechanism import Mechanism, Weakening
 from installers.distrust.options import OPTIONS
@@ -69,6 +70,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
         _dropped_options,
     ),
     *VARIABLES,
+    *BUILD_VALUES,
     *REQUIREMENTS,
     Mechanism(
         "mode-dropped",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 _LONGEST_LINE = 400
 _AROUND = 2
 _MARK = "[... left out ...]"
-_TABLE = re.compile(r"\s*\[+\s*([^\[\]]+?)\s*\]+\s*(?:#.*)?\Z")
+_TABLE = re.compile(r"\s*+\[++([^\[\]]*+)\]++\s*+(?:#.*)?\Z")
 _ASIDE = re.compile(
     r"(?:tool[.:]\s*)?(?:black|ruff|isort|mypy|pyright|basedpyright|pylint|flake8|pycodestyle|pydocstyle|pep8|yapf"
     r"|bandit|coverage|towncrier|bumpversion|bumpver|commitizen|semantic_release|cibuildwheel|interrogate|codespell"
@@ -20,7 +20,7 @@ _ASIDE = re.compile(
 )
 """Tables of tools that have no part in installing or testing."""
 _ENTRIES = re.compile(
-    r"\s*(?:authors?|author_email|maintainers?|maintainer_email|keywords|description|long_description\w*|urls?|homepage"
+    r"\s*+(?:authors?|author_email|maintainers?|maintainer_email|keywords|description|long_description\w*|urls?|homepage"
     r"|repository|documentation|download_url|project_urls|license|licence|license_files?|readme)\s*[=:]",
     re.I,
 )
@@ -29,8 +29,8 @@ _TELLING = re.compile(
     r"|ext_modules|cython|numpy|DJANGO_SETTINGS|export |service",
     re.I,
 )
-_COMMENT = re.compile(r"\s*#")
-_HASH = re.compile(r"\s*--hash=|\s*#\s*via\b")
+_COMMENT = re.compile(r"\s*+#")
+_HASH = re.compile(r"\s*+(?:--hash=|#\s*+via\b)")
 
 
 def cut(path: str, text: str, budget: int) -> tuple[str, bool]:

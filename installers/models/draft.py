@@ -35,6 +35,9 @@ FIELDS = (
 )
 """What of a recipe a draft says, in the order of the schema."""
 
+DEEPEST = 50
+"""Levels of lists and objects within each other, far more than a draft has."""
+
 _LONGEST_REPLY = 200_000
 _QUOTED = 300
 _BOUNDS = ("constraints", "overrides", "build_constraints")
@@ -153,6 +156,8 @@ def read_draft(text: str) -> Draft | Refusal:
     if len(found) != 1:
         said = "the reply holds no JSON object" if not found else f"the reply holds {len(found)} JSON objects"
         return unusable(f"{said}, one is expected", text)
+    if is_too_deep(found[0]):
+        return unusable(f"the reply is nested more than {DEEPEST} levels deep", text)
     try:
         return Draft.model_validate_json(json.dumps(found[0]), strict=True)
     except ValidationError as error:
@@ -177,6 +182,15 @@ def _objects(text: str) -> list[dict[str, Any]]:
         value, place = decoder.raw_decode(text, opened.start())
         found.append(value)
     return found
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether lists and objects of JSON stand within each other more than `DEEPEST` times."""
+    level = [value]
+    for _ in range(DEEPEST):
+        nested = [one for one in level if isinstance(one, dict | list)]
+        level = [item for one in nested for item in (one.values() if isinstance(one, dict) else one)]
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -134,7 +134,8 @@ def _ranked(tree: Tree, folder: str) -> list[str]:
 
 
 def _is_fit(path: str, content: bytes) -> bool:
-    return bool(content.strip()) and b"\0" not in content and path.isprintable() and bool(_READABLE.match(path))
+    fits = len(path) < _LONGEST_PATH and path.isprintable() and _READABLE.match(path)
+    return bool(content.strip()) and b"\0" not in content and bool(fits)
 
 
 def _rank(path: str, content: bytes, folder: str) -> int | None:

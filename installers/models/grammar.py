@@ -60,9 +60,11 @@ def requirements(field: str, texts: Sequence[str], declared: Sequence[str], *, o
 
 def _plain(text: str) -> str:
     """Return a requirement in the one form that all ways to write it share."""
+    if len(text) > _LONGEST:
+        return text
     try:
         requirement = Requirement(text)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return text
     requirement.name = canonicalize_name(requirement.name)
     return str(requirement)
@@ -75,6 +77,8 @@ def _requirement(field: str, text: str, own: str) -> str:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         raise Unfit(f"{field}: {_short(text)} is no PEP 508 requirement ({str(error).splitlines()[0]})") from error
+    except RecursionError as error:
+        raise Unfit(f"{field}: {_short(text)} is nested too deep") from error
     if requirement.url is not None:
         raise Unfit(f"{field}: {_short(text)} names an address: only the package index is there")
     if own and canonicalize_name(requirement.name) == canonicalize_name(own):

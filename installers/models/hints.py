@@ -177,8 +177,8 @@ HINTS: tuple[Hint, ...] = (
     ),
     Hint(
         "minimal",
-        "Ask for as little as possible: what the project imports when it runs, and what its tests import. Leave out"
-        " linters, documentation, optional extras, and pins that nothing needs.",
+        "Ask for as little as possible: what the project imports when it runs, what its tests import, and the plug-ins"
+        " of pytest that it declares. Leave out linters, documentation, optional extras, and pins that nothing needs.",
         "each requirement less is one that cannot fail",
         _too_much,
     ),

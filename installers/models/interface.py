@@ -16,6 +16,7 @@ from miner.core.records import Record
 from miner.core.spending import OverCap
 
 __all__ = [
+    "COMPLETE",
     "Form",
     "Message",
     "Model",
@@ -31,6 +32,17 @@ __all__ = [
     "Unasked",
     "Usage",
 ]
+
+
+COMPLETE = frozenset(
+    {
+        *("", "stop", "tool_calls", "function_call"),  # chat completions; some endpoints do not say
+        *("end_turn", "stop_sequence", "tool_use"),  # messages (https://docs.anthropic.com/en/api/messages)
+        *("eos", "eos_token"),  # servers of open weights
+        *("complete", "completed"),
+    }
+)
+"""How a reply ends that is whole, in small letters; any other end, also one that is not known, may have cut it off."""
 
 
 class ToolCall(Record):
@@ -119,6 +131,11 @@ class Reply(Record):
     finish: str = ""
     refusal: str = ""
     usage: Usage | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of it is missing."""
+        return self.finish.lower() in COMPLETE
 
 
 class Prompt(Record):

@@ -5,6 +5,7 @@ Nothing of a repository is ever a template: it only comes in as a value, between
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,24 @@ from installers.distrust.fence import fence
 from installers.models.interface import Prompt
 from miner.core.hashing import hash_of
 from miner.core.settings import configs_dir
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", re.ASCII)
+"""Names of distributions (https://packaging.python.org/specifications/name-normalization/)."""
+_REPOSITORY = re.compile(r"[\w-]+/[\w.-]+", re.ASCII)
+_LONGEST_NAME = 80
+
+
+def title(distribution: str, repository: str) -> str:
+    """Return how a prompt calls a project: nothing that its author could have written a sentence into.
+
+    Args:
+        distribution: the name that it declares.
+        repository: the one that the forge has.
+    """
+    for name, plain in ((distribution, _NAME), (repository, _REPOSITORY)):
+        if len(name) <= _LONGEST_NAME and plain.fullmatch(name):
+            return name
+    return "the project"
 
 
 def render(name: str, /, **values: Any) -> Prompt:

@@ -2,11 +2,15 @@
 
 A file holds one JSON object a line: `request` (its hash), `ordinal`, and either `reply`, or `refused` and `tools` where
 the endpoint did not take the request.
+
+Calls in text are marked with what is another one in each ledger (`installers.agent.protocol`): in a file, a fixed text
+stands in its place.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,13 +18,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from installers.models.interface import Reply, Request, RequestRefused, ToolsUnsupported, Trouble
-from installers.models.kept import REPLY, SUBJECT
+from installers.models.kept import REPLY
 from miner.core.blobs import BlobStore
 from miner.core.errors import ConfigError
-from miner.core.hashing import canonical_json, hash_of
+from miner.core.hashing import canonical_json, sha256_bytes
 from miner.core.ledger import Ledger
 from miner.core.reasons import Reason
 from miner.core.records import Record
+
+_MARKED = re.compile(r"```call ([0-9a-f]{8}) ")
+_ANY = "<mark>"
 
 
 class Recorded(Record):
@@ -67,7 +74,8 @@ class ReplayModel:
             Trouble: the file does not hold it.
             RequestRefused: the endpoint refused it.
         """
-        found = self._known.get((hash_of(request), ordinal))
+        mark = _mark_of(request)
+        found = self._known.get((_name_of(request, mark), ordinal))
         if found is None:
             raise Trouble(
                 f"{self._name} holds no reply of {request.model} to this request (try {ordinal}): it was recorded from "
@@ -78,7 +86,7 @@ class ReplayModel:
             )
         if found.reply is None:
             raise (ToolsUnsupported if found.tools else RequestRefused)(found.refused)
-        return found.reply
+        return _marked(found.reply, _ANY, mark)
 
 
 def read(file: Path) -> Iterable[Recorded]:
@@ -110,7 +118,8 @@ def record(ledger: Ledger, blobs: BlobStore, file: Path) -> int:
     found: dict[tuple[str, int], Recorded] = {}
     for outcome in (Reason.MODEL_REPLY_UNUSABLE.value, "ok"):
         for fact in ledger.standing(REPLY, outcome):
-            one = _recorded(fact.key.subject, fact.payload, _reply(fact.blobs, blobs))
+            request = Request.model_validate_json(blobs.get_text(fact.blobs["request"]))
+            one = _recorded(request, fact.payload, _reply(fact.blobs, blobs))
             found[one.request, one.ordinal] = one
     lines = [canonical_json(found[key]) + "\n" for key in sorted(found)]
     part = file.with_name(f"{file.name}.part")
@@ -123,13 +132,30 @@ def _reply(names: dict[str, str], blobs: BlobStore) -> Reply | None:
     return Reply.model_validate_json(blobs.get_text(names["reply"])) if "reply" in names else None
 
 
-def _recorded(subject: str, payload: dict[str, Any], reply: Reply | None) -> Recorded:
+def _mark_of(request: Request) -> str:
+    """Return what calls in text are marked with, "" where there are none: by the first message, which is ours."""
+    found = _MARKED.search(request.messages[0].content) if request.messages else None
+    return found[1] if found is not None else ""
+
+
+def _name_of(request: Request, mark: str) -> str:
+    """Return the hash of a request, whatever the mark in it."""
+    text = canonical_json(request)
+    return sha256_bytes((text.replace(mark, _ANY) if mark else text).encode())
+
+
+def _marked(reply: Reply, old: str, new: str) -> Reply:
+    return reply.model_copy(update={"text": reply.text.replace(old, new)}) if old and new else reply
+
+
+def _recorded(request: Request, payload: dict[str, Any], reply: Reply | None) -> Recorded:
+    mark = _mark_of(request)
     return Recorded(
-        request=subject.removeprefix(SUBJECT),
+        request=_name_of(request, mark),
         ordinal=payload["ordinal"],
         model=payload["model"],
         prompt=payload["prompt"],
-        reply=reply,
+        reply=None if reply is None else _marked(reply, mark, _ANY),
         refused=payload.get("detail", ""),
         tools=payload.get("tools", False),
     )

@@ -66,6 +66,7 @@ TWO = Reply(
     ),
     finish="tool_calls",
 )
+DEEP = '{"a": ' + "[" * 60 + "]" * 60 + "}"
 AMBIGUOUS = {
     "two calls at once": (TWO, "2 tool calls"),
     "a call and a block": (ran("ls", text=f"```call {MARK} run\nrm -r /\n```"), "second one"),
@@ -89,6 +90,8 @@ AMBIGUOUS = {
     "an endless command": (called("run", {"command": "x" * 20_001}), "longer than 20000"),
     "two paths": (called("read", {"path": "/etc/passwd\n/etc/hosts"}), "takes one path"),
     "a reply that was cut off": (ran("rm -r /tmp/x", finish="length"), "cut off"),
+    "a reply that ended in a way that is not known": (ran("rm -r /tmp/x", finish="abort"), "ended with 'abort'"),
+    "a recipe that is nested very deep": (called("write_recipe", f'{{"recipe": {DEEP}}}'), "nested more than 50"),
     "a reply that was filtered": (ran("ls", finish="content_filter"), "filter"),
     "a model that declines": (said("", refusal="I cannot help with that"), "declines"),
 }
@@ -103,6 +106,13 @@ def test_an_ambiguous_reply_is_never_executed_and_the_model_is_told_why(reply, w
     assert "[step 1 of 10]" in held.told(1)
     assert [event["event"] for event in held.events].count("refused") == 1
     assert held.session.spent.steps == 2
+
+
+@pytest.mark.parametrize("finish", ["", "stop", "tool_calls", "STOP", "end_turn", "eos_token", "tool_use"])
+def test_a_reply_that_came_to_its_end_is_executed(finish):
+    held = Held([ran("ls", finish=finish), gave_up()])
+    held.run()
+    assert held.hands.done == [("run", "ls")]
 
 
 def test_each_of_two_calls_at_once_is_answered():

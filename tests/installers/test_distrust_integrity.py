@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 import uv
 
-from installers.distrust.integrity import ALTERATIONS, admitted, alterations
+from installers.distrust.integrity import ALTERATIONS, admitted, alterations, asked_in
 from installers.distrust.path_files import is_plain
 from installers.layer import store
 from miner.core.blobs import BlobStore
@@ -44,7 +45,14 @@ class Env:
     packages: dict[str, str] = field(default_factory=dict)
 
     def install(
-        self, name: str, version: str, files: Mapping[str, str], *, plugin: str = "", requires: tuple[str, ...] = ()
+        self,
+        name: str,
+        version: str,
+        files: Mapping[str, str],
+        *,
+        plugin: str = "",
+        requires: tuple[str, ...] = (),
+        entry_points: str = "",
     ) -> Env:
         """Add a distribution as an installer does, with a RECORD that fits."""
         info = f"{name.replace('-', '_')}-{version}.dist-info"
@@ -52,9 +60,11 @@ class Env:
         notes = {f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}\n"}
         if plugin:
             notes[f"{info}/entry_points.txt"] = f"[console_scripts]\nx = y:z\n\n[pytest11]\n{plugin} = {plugin}\n"
+        if entry_points:
+            notes[f"{info}/entry_points.txt"] = entry_points
         own = {path: text.encode() for path, text in {**files, **notes}.items()}
         rows = [f"{path},sha256={digest(data)},{len(data)}" for path, data in own.items()]
-        self.files |= {f"{SITE}/{path}": data for path, data in own.items()}
+        self.files |= {posixpath.normpath(f"{SITE}/{path}"): data for path, data in own.items() if path[0] != "/"}
         self.files[f"{SITE}/{info}/RECORD"] = "".join(f"{row}\n" for row in [*rows, f"{info}/RECORD,,"]).encode()
         self.packages[name] = version
         return self
@@ -101,16 +111,16 @@ def look(tmp_path: Path) -> Look:
 class Look:
     folder: Path
 
-    def __call__(self, env: Env, known: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
+    def __call__(self, env: Env, known: Iterable[str] = (), *, executable: str = "") -> list[tuple[str, str]]:
         blobs = BlobStore(str(self.folder / "blobs"))
         layer = store(env.entries(), blobs, self.folder)
         built = fact("install.env", {"layer": layer.model_dump()})
         locked = fact("install.lock", {"packages": env.packages})
-        found = alterations(blobs, locked, built, known, self.folder)
+        found = alterations(blobs, locked, built, asked_in(known), self.folder, executable=executable)
         return [(one.mechanism, one.detail) for one in found]
 
-    def names(self, env: Env, known: frozenset[str] = frozenset()) -> set[str]:
-        return {name for name, _ in self(env, known)}
+    def names(self, env: Env, known: Iterable[str] = (), *, executable: str = "") -> set[str]:
+        return {name for name, _ in self(env, known, executable=executable)}
 
 
 Make = Callable[[], Env]
@@ -139,6 +149,39 @@ PLANTED = {
         lambda: honest().install("evil", "1", {"py/__init__.py": ""}),
         lambda: honest().install("evil", "1", {"iniconfig.py": ""}),
         lambda: honest().plant("pytest.cpython-311-x86_64-linux-gnu.so"),
+        lambda: honest().install("evil", "1", {"_distutils_hack/__init__.py": "evil"}),
+        lambda: honest().install("evil", "1", {"pkg_resources/__init__.py": "evil"}),
+        lambda: honest().install("coverage", "7", {"coverage/__init__.py": ""}).plant("coverage/evil.py"),
+    ],
+    "plugin-taken": [
+        lambda: honest().install("evil", "1", {"pytest_mock/plugin.py": "evil"}),
+        lambda: honest().install("evil", "1", {"pytest_mock/__init__.py": "evil"}),
+        lambda: honest().plant("pytest_mock/plugin.cpython-311-x86_64-linux-gnu.so"),
+        lambda: honest().plant("pytest_mock.py", "evil"),
+        lambda: (
+            honest()
+            .install("hypothesis", "6", {"_hypothesis_pytestplugin.py": ""}, plugin="_hypothesis_pytestplugin")
+            .plant("_hypothesis_pytestplugin.py", "evil")
+        ),
+    ],
+    "unclear-entry-points": [
+        lambda: honest().install("evil", "1", {"evil.py": ""}, entry_points="[pytest11]\n[]x = evil\n"),
+        lambda: honest().install("evil", "1", {"evil.py": ""}, entry_points="[pytest11\nx = evil\n"),
+        lambda: honest().install("evil", "1", {"evil.py": ""}, entry_points="[[pytest11]]\nx = evil\n"),
+        lambda: honest().install("evil", "1", {"evil.py": ""}, entry_points="[a]\n[pytest11]\x0bx = evil\n"),
+        lambda: honest().install("evil", "1", {"evil.py": ""}, entry_points="[a]\nx = y\n;x = evil\n"),
+    ],
+    "loads-by-itself": [
+        lambda: honest().install("evil", "1", {"evil.py": ""}, entry_points="[hypothesis]\nx = evil\n"),
+        lambda: honest().install("evil", "1", {"evil.py": ""}, entry_points="[torch.backends]\nx = evil:f\n"),
+    ],
+    "beside-packages": [
+        lambda: honest().plant("opt/env/lib/python3.11/os.py", "evil"),
+        lambda: honest().plant("opt/env/fake/bin/python3.11", "evil"),
+        lambda: honest().install("evil", "1", {"../../../pyvenv.cfg": ""}),
+        lambda: honest().install("evil", "1", {"../../../fake/x": ""}),
+        lambda: honest().install("evil", "1", {"/usr/bin/x": ""}),
+        lambda: honest().install("evil", "1", {"../../../bin/python3": ""}),
     ],
     "start-up-module": [
         lambda: honest().plant("sitecustomize.py"),
@@ -160,15 +203,23 @@ PLANTED = {
         lambda: honest().plant("_virtualenv.pth", "import _virtualenv").plant("_virtualenv.py", "import evil\n"),
         lambda: honest().plant("_virtualenv.pth", "import _virtualenv"),
         lambda: honest().plant("EVIL.PTH", "import evil\n"),
+        lambda: honest().install("evil", "1", {"evil.pth": "evil_sub\n", "evil_sub/sitecustomize.py": ""}),
+        lambda: honest().plant("evil.pth", "/testbed\n"),
     ],
     "settings-beside-packages": [
         lambda: honest().plant("conftest.py"),
         lambda: honest().install("evil", "1", {"conftest.py": ""}),
         lambda: honest().plant("pytest.ini", "[pytest]\naddopts = -x\n"),
+        lambda: honest().plant("pytest.toml"),
+        lambda: honest().plant(".pytest.toml"),
+        lambda: honest().plant("pyproject.toml"),
+        lambda: honest().plant("setup.cfg"),
+        lambda: honest().install("evil", "1", {"tox.ini": ""}),
     ],
     "unknown-plugin": [
         lambda: honest().install("evil", "1", {"evil.py": ""}, plugin="evil"),
         lambda: honest().install("pytest-evil", "1", {"evil.py": ""}, plugin="evil"),
+        lambda: honest().install("evil", "1", {"evil.py": ""}, entry_points="[pytest11]\n[]x = evil\n"),
     ],
     "steering-plugin-brought": [
         lambda: honest().install("pytest-testmon", "2", {"testmon/x.py": ""}, plugin="testmon"),
@@ -186,10 +237,13 @@ PLANTED = {
         lambda: honest().plant("opt/env/bin/python", "#!/bin/sh\nexit 0\n"),
         lambda: honest().plant("opt/env/bin/python3.11", "#!/bin/sh\nexit 0\n"),
         lambda: honest().plant("opt/env/pyvenv.cfg", "include-system-site-packages = true\n"),
+        lambda: honest().plant("opt/env/pyvenv.cfg", "include-system-site-packages = false\nhome = /a\nhome = /b\n"),
+        lambda: honest().plant("opt/env/pyvenv.cfg", "include-system-site-packages = false\nexecutable = /a\n"),
     ],
     "program-replaced": [
         lambda: honest().plant("opt/env/bin/bash", "x"),
         lambda: honest().plant("opt/env/bin/git", "x"),
+        lambda: honest().install("evil", "1", {"../../../bin/pytest": ""}),
     ],
 }
 CASES = [
@@ -261,6 +315,53 @@ def test_uvs_own_module_is_known_by_uv_itself(look: Look) -> None:
     assert look(env) == []
 
 
+def test_home_is_that_of_the_grounds_interpreter(look: Look) -> None:
+    assert look(honest(), executable="/usr/bin/python3.11") == []
+    assert look.names(honest(), executable="/opt/python/3.11/bin/python3.11") == {"interpreter-replaced"}
+
+
+def test_what_an_extra_brings_is_asked_for_only_with_the_extra(look: Look) -> None:
+    env = honest().install("tool", "1", {}, requires=("helper; extra == 'Test_It'", "other; python_version > '2'"))
+    env.install("helper", "1", {}, requires=("flaky",)).install("flaky", "3", {}, plugin="flaky")
+    env.install("other", "1", {}, requires=("tool[test.it]; 'more' == extra",))
+    assert look.names(env, ["tool"]) == {"steering-plugin-brought"}
+    assert look.names(env, ["tool[docs]"]) == {"steering-plugin-brought"}
+    assert look(env, ["tool[test-it]"]) == []
+    assert look.names(env, ["other"]) == {"steering-plugin-brought"}
+    assert look(env, ["other[more]"]) == []
+
+
+def test_requirement_that_is_nested_without_end_is_none(look: Look) -> None:
+    deep = f"flaky; {'(' * 3000}python_version > '3'{')' * 3000}"
+    env = honest().install("library2", "1", {}, requires=(deep,)).install("flaky", "3", {}, plugin="flaky")
+    assert look.names(env, ["library2"]) == {"steering-plugin-brought"}
+
+
+def test_namespace_of_a_plug_in_is_nobodys(look: Look) -> None:
+    env = honest().install(
+        "jaraco-test",
+        "1",
+        {"jaraco/test/http.py": "", "jaraco/test/__init__.py": ""},
+        entry_points="[pytest11]\nx = jaraco.test.http\n",
+    )
+    env.install("jaraco-text", "1", {"jaraco/text/__init__.py": ""})
+    assert look(env) == []
+    assert look.names(env.install("evil", "1", {"jaraco/test/extra.py": ""})) == {"plugin-taken"}
+
+
+def test_scripts_data_and_pages_may_lie_beside_packages(look: Look) -> None:
+    places = (
+        "bin/tool",
+        "share/man/man1/x.1",
+        "man/x",
+        "etc/jupyter/x.json",
+        "include/site/python3.11/x/x.h",
+        "LICENSE.md",
+    )
+    env = honest().install("more", "1", {f"../../../{place}": "" for place in places})
+    assert look(env) == []
+
+
 def test_layer_that_is_gone_is_a_fault_and_no_alarm(tmp_path: Path) -> None:
     blobs = BlobStore(str(tmp_path / "blobs"))
     built = fact("install.env", {"layer": {"diff_id": f"sha256:{'0' * 64}", "size": 1}})
@@ -271,10 +372,10 @@ def test_layer_that_is_gone_is_a_fault_and_no_alarm(tmp_path: Path) -> None:
 def test_admitted_are_the_names_that_recipes_and_locks_hold() -> None:
     recipe = Recipe(python="3.11", build_backend="", requirements=("Flask[async]>2", "./x"), overrides=("numpy<2",))
     assert admitted([recipe], [fact("install.lock", {"packages": {"Zope.Interface": "5"}})]) == {
-        *("flask", "numpy", "zope-interface")
+        *(("flask", ""), ("flask", "async"), ("numpy", ""), ("zope-interface", ""))
     }
 
 
-@pytest.mark.parametrize("text", ["", "folder/inner\n", "# import evil\n", NAMESPACE.format(name="google")])
+@pytest.mark.parametrize("text", ["", "# import evil\n", NAMESPACE.format(name="google")])
 def test_plain_lines(text: str) -> None:
     assert is_plain(text)

@@ -9,12 +9,14 @@ from installers.distrust.rewritten import is_generated, is_rewritten
 TRACKED = {"src/a/_speed.pyx", "src/a/_speed.c", "src/a/pure.py", "src/a/pure.c", "src/a/hand.c", "src/a/hand.h"}
 MODULES = (
     *("src/a/_version.py", "version.py", "src/a/parsetab.py", "src/a/lextab.py", "pycparser/yacctab.py"),
+    *("tests/aliastab.py", "tests/manytab.py", "opt2tab.py"),
     *("src/a/wire_pb2.py", "src/a/wire_pb2.pyi", "src/a/wire_pb2_grpc.py", "numpy/__config__.py"),
 )
 WRITTEN_BY_HAND = (
     *("src/a/hand.py", "src/a/pure.py", "setup.py", "conftest.py", "tests/test_version.py", "src/a/check_version.py"),
     *("tests/test_parsetab.py", "tests/test_pb2.py", "tests/test_wire_pb2.py", "pb2.py", "tests/version.py/x.py"),
     *("a/__config__/conftest.py", "config.py", "src/a/parsetab.pyi", "parsetab.cfg", "src/a/my_parsetab.py"),
+    *("tests/test_manytab.py", "table.py", "src/a/opt2tab.pyi", "tests/aliastab/conftest.py"),
 )
 
 

@@ -318,6 +318,21 @@ def test_header_that_no_honest_program_writes(data: bytes, tmp_path: Path) -> No
     assert [one.kind for one in edits(base, tmp_path / "left.tar")] == ["unreadable"]
 
 
+def test_names_beyond_all_measure_are_unreadable(tmp_path: Path) -> None:
+    base = write(tmp_path / "base.tar", base_members())
+    long = "/".join(["d" * 250] * 4000)
+    few = write(tmp_path / "few.tar", [*left_members(), *(file(f"testbed/build/{long}/{n}.o") for n in range(8))])
+    many = write(tmp_path / "many.tar", [*left_members(), *(file(f"testbed/build/{long}/{n}.o") for n in range(70))])
+    assert edits(base, few) == ()
+    assert [one.kind for one in edits(base, many)] == ["unreadable"]
+
+
+def test_name_with_the_end_of_a_line_in_it_is_a_name_like_others(compare: Compare) -> None:
+    assert compare(put(file("a\nb/conftest.py", b"x"))) == {("a\nb/conftest.py", "added")}
+    assert compare(put(file("tests/a\nb.json", b"x"))) == {("tests/a\nb.json", "added")}
+    assert compare(put(file("build/a\nb.py", b"x"))) == set()
+
+
 def test_huge_sparse_file_is_neither_read_nor_kept(tmp_path: Path) -> None:
     """Ten gigabytes that take no room on the disk: of a new file nothing is read, a tracked one's size says it."""
     base = write(tmp_path / "base.tar", base_members())

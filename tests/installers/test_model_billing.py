@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
-from desk_bench import asking
+from desk_bench import PRICE, Bench, asking
+from endpoint import Endpoint, faults, repeated, replies
 from hypothesis import given
 from hypothesis import strategies as st
 
 from installers.models.billing import cost, misfit, prices_of, sent_bytes, upper_bound
-from installers.models.interface import Form, Tool, Usage
+from installers.models.interface import Form, Tool, Trouble, Usage
+from installers.models.openai_model import OpenAIModel
 from miner.core.errors import ConfigError
+from miner.core.settings import Endpoint as EndpointSettings
 from miner.core.settings import Price
-from miner.core.spending import MOST
+from miner.core.spending import MOST, Caps
 
 prices = st.builds(
     Price,
@@ -70,3 +74,14 @@ def test_a_model_without_a_price_is_an_error_of_the_configuration() -> None:
 def test_what_fits_is_no_misfit() -> None:
     for context, fits in ((0, True), (1100, True), (1099, False), (50, False)):
         assert (misfit(asking("x" * 4000), Price(input=1, output=1, context=context)) == "") is fits
+
+
+@pytest.mark.loopback
+def test_an_outage_of_a_gateway_leaves_the_cap_to_what_comes_after_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    with Endpoint(repeated(faults.overloaded(), 2, replies.text("hello"))) as endpoint:
+        model = OpenAIModel(EndpointSettings(), {"OPENAI_BASE_URL": endpoint.url})
+        desk = bench.desk(model, caps=Caps(run=upper_bound(asking(), PRICE)), tries=2)
+        with pytest.raises(Trouble, match="503"):
+            bench.ask(desk)
+        assert bench.ask(desk).reply.text == "hello"

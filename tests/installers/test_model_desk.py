@@ -27,7 +27,6 @@ from installers.models.interface import (
     Unasked,
 )
 from installers.models.kept import REPLY, TRY
-from installers.models.replay import ReplayModel, record
 from installers.models.scripted import ScriptedModel
 from miner.core.errors import ConfigError, Interrupted
 from miner.core.ledger import fact_id
@@ -211,26 +210,6 @@ def test_what_cannot_fit_into_the_context_is_not_sent(bench: Bench) -> None:
         bench.ask(desk, asking("x" * 8000))
     assert (model.requests, bench.charged()) == ([], [])
     assert bench.ask(desk, asking("x" * 7000)).reply.text == "libpq-dev"
-
-
-def test_that_it_does_not_fit_is_known_to_a_run_without_an_endpoint_and_to_a_replay(
-    bench: Bench, tmp_path: Path
-) -> None:
-    small = {MODEL: Price(input=1, output=1, context=2000)}
-    with pytest.raises(RequestRefused, match="do not fit") as first:
-        bench.ask(bench.desk(ScriptedModel([]), prices=small), asking("x" * 8000))
-    [fact] = bench.facts(REPLY)
-    assert (first.value.fact, fact.network, fact.measures["tries"]) == (fact_id(fact.key), False, 0)
-    bench.now = lambda: utc_now() + timedelta(hours=7)
-    with pytest.raises(RequestRefused) as again:
-        bench.ask(recorded_desk([MODEL], bench.blobs, Endpoint()), asking("x" * 8000))
-    assert (str(again.value), again.value.fact) == (str(first.value), first.value.fact)
-    record(bench.ledger, bench.blobs, tmp_path / "replies.jsonl")
-    (tmp_path / "other").mkdir()
-    other = Bench(tmp_path / "other")
-    with pytest.raises(RequestRefused) as replayed:
-        other.ask(other.desk(ReplayModel(tmp_path / "replies.jsonl")), asking("x" * 8000))
-    assert str(replayed.value) == str(first.value)
 
 
 def test_a_model_of_another_desk_is_refused(bench: Bench) -> None:

@@ -94,6 +94,7 @@ UNREADABLE = {
     "an unknown mode": (json.dumps(drafted(modes=["develop"])), "modes"),
     "a reason for no field": (json.dumps(drafted(reasons=[{"field": "tests", "reason": "x"}])), "reasons"),
     "a number beyond all bounds": ('{"python": ' + "9" * 5000 + "}", "no valid JSON"),
+    "nested as deep as Python reads": ('{"a": ' + "[" * 60 + "]" * 60 + "}", "nested more than 50"),
     "nested without end": ('{"a":' * 30_000, "no valid JSON"),
     "longer than any draft": (" " * 300_000 + ONE, "longer"),
     "half of a character": (ONE.replace('"3.9"', '"\\ud800"', 1), ""),
@@ -312,3 +313,10 @@ def test_a_recipe_that_stands_for_none_was_not_tried():
         tried_before(RECIPE, [attempt(RECIPE, "model-reply-unusable", 0), attempt(RECIPE, "model-gave-up", 1)]) is None
     )
     assert tried_before(RECIPE, [attempt(RECIPE, "model-weakens-tests", 0)]) is not None
+
+
+@pytest.mark.parametrize("depth", range(850, 1000, 10))
+def test_depth_at_which_reading_or_writing_json_fails_is_refused(depth):
+    lists, objects = "[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth
+    for text in (f'{{"a": {lists}}}', objects):
+        assert isinstance(read_draft(text), Refusal)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from desk_bench import Bench, asking, saying
+from desk_bench import MODEL, Bench, asking, saying
 from tiny_endpoint import TinyEndpoint
 
-from installers.models.desk import Desk, desk_of
+from installers.models.desk import Desk, desk_of, recorded_desk
 from installers.models.interface import Reply, RequestRefused, ToolCall, ToolsUnsupported, Trouble
+from installers.models.kept import REPLY
 from installers.models.replay import ReplayModel, read, record
 from installers.models.scripted import ScriptedModel
 from miner.core.errors import ConfigError
+from miner.core.ledger import fact_id
+from miner.core.memo import utc_now
 from miner.core.reasons import Reason
-from miner.core.settings import Settings, load_settings
+from miner.core.settings import Endpoint, Price, Settings, load_settings
 
 
 @pytest.fixture
@@ -33,6 +37,17 @@ def test_what_was_recorded_is_said_again_try_by_try(bench: Bench, tmp_path: Path
     assert model.complete(asking("x")) == said[0]
 
 
+def test_a_call_in_text_is_said_again_with_the_mark_of_another_ledger(bench: Bench, tmp_path: Path) -> None:
+    how, call = "Write ```call {} run", "I look.\n```call {} run\nls\n```"
+    desk = bench.desk(ScriptedModel([saying(call.format("0badc0de"))]))
+    bench.ask(desk, asking(how.format("0badc0de")))
+    record(bench.ledger, bench.blobs, tmp_path / "replies.jsonl")
+    model = ReplayModel(tmp_path / "replies.jsonl")
+    for mark in ("0badc0de", "12345678"):
+        assert model.complete(asking(how.format(mark))).text == call.format(mark)
+    assert "0badc0de" not in (tmp_path / "replies.jsonl").read_text()
+
+
 def test_a_file_depends_on_what_was_said_alone(tmp_path: Path) -> None:
     written = []
     for name, texts in (("one", ("x", "y")), ("two", ("y", "x"))):
@@ -44,6 +59,26 @@ def test_a_file_depends_on_what_was_said_alone(tmp_path: Path) -> None:
         record(bench.ledger, bench.blobs, tmp_path / f"{name}.jsonl")
         written.append((tmp_path / f"{name}.jsonl").read_bytes())
     assert written[0] == written[1]
+
+
+def test_that_it_does_not_fit_is_known_to_a_run_without_an_endpoint_and_to_a_replay(
+    bench: Bench, tmp_path: Path
+) -> None:
+    small = {MODEL: Price(input=1, output=1, context=2000)}
+    with pytest.raises(RequestRefused, match="do not fit") as first:
+        bench.ask(bench.desk(ScriptedModel([]), prices=small), asking("x" * 8000))
+    [fact] = bench.facts(REPLY)
+    assert (first.value.fact, fact.network, fact.measures["tries"]) == (fact_id(fact.key), False, 0)
+    bench.now = lambda: utc_now() + timedelta(hours=7)
+    with pytest.raises(RequestRefused) as again:
+        bench.ask(recorded_desk([MODEL], bench.blobs, Endpoint()), asking("x" * 8000))
+    assert (str(again.value), again.value.fact) == (str(first.value), first.value.fact)
+    record(bench.ledger, bench.blobs, tmp_path / "replies.jsonl")
+    (tmp_path / "other").mkdir()
+    other = Bench(tmp_path / "other")
+    with pytest.raises(RequestRefused) as replayed:
+        other.ask(other.desk(ReplayModel(tmp_path / "replies.jsonl")), asking("x" * 8000))
+    assert str(replayed.value) == str(first.value)
 
 
 def test_refusals_are_said_again_as_what_they_were(bench: Bench, tmp_path: Path) -> None:

@@ -219,6 +219,7 @@ REPLIES = {
     "content filter": (said("", finish="content_filter"), "a filter of the endpoint ended the reply", ""),
     "cut off": (said(json.dumps(YAML)[:99], finish="length"), "cut off at its limit of tokens", "python"),
     "cut off when it was whole": (said(YAML, finish="length"), "cut off at its limit of tokens", ""),
+    "cut off for a reason that nobody knows": (said(YAML, finish="abort"), "it ended with 'abort'", ""),
     "empty": (said("  \n"), "the reply is empty", ""),
     "a tool": (Reply(calls=(ToolCall(id="1", name="run", arguments="{}"),)), "calls a tool, 'run'", ""),
     "prose": (said("Use Python 3.9."), "holds no JSON object", "Use Python 3.9."),

@@ -59,10 +59,52 @@ def test_every_row_of_the_table_is_tested_and_named_once() -> None:
 
 @pytest.mark.parametrize(
     "variable",
-    [("PIP_INDEX_URL", "x"), ("PATH", "/testbed"), ("LD_PRELOAD", "x.so"), ("PYTHONPATH", "/testbed"), ("a b", "")],
+    [
+        ("PIP_INDEX_URL", "x"),
+        ("PATH", "/testbed"),
+        ("LD_PRELOAD", "x.so"),
+        ("PYTHONPATH", "/testbed"),
+        ("a b", ""),
+        ("CC", "sh -c id"),
+        ("CARGO_BUILD_RUSTC", "x"),
+        ("PERL5OPT", "-Mx"),
+    ],
 )
 def test_what_steers_builds_is_void_in_their_variables_too(variable: tuple[str, str]) -> None:
     assert found(with_variable(*variable, field="build_env"))
+
+
+@pytest.mark.parametrize(
+    "words", [["--ds=evil.settings"], ["-o", "DJANGO_SETTINGS_MODULE=django.conf.global_settings"]]
+)
+def test_settings_from_outside_of_the_tree_are_void(words: list[str]) -> None:
+    assert found(with_options(*words)) == {"settings-module"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CC", "gcc-12"),
+        ("CC", "gcc -std=gnu99 -Wno-error"),
+        ("CXX", "clang++"),
+        (
+            "CFLAGS",
+            "-O2 -g0 -Wno-error=implicit-function-declaration -fcommon -I/usr/include/x -DNPY_NO_DEPRECATED_API=0",
+        ),
+        ("LDFLAGS", "-L/usr/lib/x86_64-linux-gnu -lm -Wl,--as-needed"),
+        ("RUSTFLAGS", "--cap-lints=warn -Awarnings"),
+        ("MAKEFLAGS", "-j2"),
+        ("CMAKE_ARGS", "-DBUILD_TESTS=OFF -DCMAKE_BUILD_TYPE=Release"),
+        ("CMAKE_POLICY_VERSION_MINIMUM", "3.5"),
+        ("SETUPTOOLS_SCM_PRETEND_VERSION_FOR_X", "1.2.dev3+g1"),
+        ("LLVM_CONFIG", "/usr/bin/llvm-config-14"),
+        ("HDF5_DIR", "/usr/lib/x86_64-linux-gnu/hdf5/serial"),
+        ("GRPC_PYTHON_BUILD_SYSTEM_OPENSSL", "1"),
+        ("CYTHON_LANGUAGE", ""),
+    ],
+)
+def test_what_an_honest_build_is_told_passes(name: str, value: str) -> None:
+    assert found(with_variable(name, value, field="build_env")) == set()
 
 
 def test_compiled_project_has_to_stay_compiled() -> None:
@@ -126,7 +168,9 @@ def test_harmless_option_passes(words: list[str]) -> None:
         },
         {"env": {}},
         {"build_env": {"SETUPTOOLS_SCM_PRETEND_VERSION": "1.0", "CFLAGS": "-O2 -Wno-error", "SKIP_CYTHON": "1"}},
-        {"requirements": ()},
+        {"requirements": ("PyTest_AsyncIO>=0.20",)},
+        {"python": "3.6", "requirements": ("pytest",)},
+        {"overrides": ("numpy<2 ; python_version >= '3.9'",)},
         {"exempt": ("pytest", "pluggy", "setuptools", "wheel")},
         {"env": {"PYTHONPATH": "/testbed/src:/testbed/tests"}},
     ],
@@ -161,6 +205,22 @@ def test_declared_plug_in_may_get_another_version() -> None:
     assert found(declared.model_copy(update={"requirements": ("flaky<3.8",)}), declared) == set()
 
 
+@pytest.mark.parametrize("plugin", ["flaky", "hypothesis", "pytest-of-somebody", "pytest_mock>=3"])
+def test_declared_plug_in_may_not_be_dropped_but_by_a_rung_without_a_model(plugin: str) -> None:
+    declared = DECLARED.model_copy(update={"requirements": (*DECLARED.requirements, plugin, "requests", "pytestish")})
+    without = declared.model_copy(update={"requirements": DECLARED.requirements})
+    assert found(without, declared) == {"plugin-dropped"}
+    assert found(without, declared, trusted=[without]) == set()
+    never = declared.model_copy(update={"overrides": (f"{plugin.partition('>')[0]} ; python_version < '0'",)})
+    assert found(never, declared) == {"plugin-dropped", "override-removes"}
+    assert found(never, declared, trusted=[never]) == set()
+
+
+def test_marker_that_is_nested_without_end_is_no_requirement() -> None:
+    deep = f"x ; {'(' * 100_000}python_version > '3'{')' * 100_000}"
+    assert found(DECLARED.model_copy(update={"constraints": (deep,)})) == {"no-requirement"}
+
+
 def test_what_a_rung_without_a_model_did_is_no_weakening() -> None:
     repaired = with_options("-o", "x=y").model_copy(update={"exempt": ("numpy",), "addopts": ("-ra", "-o", "x=y")})
     assert found(repaired) == {"declared-option-dropped", "setting-overridden", "without-date"}
@@ -171,7 +231,7 @@ def test_value_of_an_allowed_option_cannot_hide_another_one() -> None:
     assert "select-by-keyword" in found(with_options("--ds", "-kfast"))
     assert "deselected-test" in found(with_options("--tb", "--deselect=x"))
     assert "named-tests" in found(with_options("--reuse-db", "tests/test_one.py"))
-    assert found(with_options("--ds", "x/../tests/t.py")) == {"unknown-option"}
+    assert found(with_options("--ds", "x/../tests/t.py")) == {"unknown-option", "settings-module"}
 
 
 def test_without_the_tree_no_new_place_is_trusted() -> None:

@@ -109,7 +109,7 @@ def came(request: pytest.FixtureRequest, new_place: Callable[..., Place]) -> Cam
 def opened(place: Place, name: str, why: str) -> dict[str, list[str]]:
     """Open every log that `why` names for an attempt."""
     found: dict[str, list[str]] = {}
-    for kind, digest in _LOG.findall(why):
+    for kind, digest in dict.fromkeys(_LOG.findall(why)):
         found.setdefault(kind, []).append(place.ask("why", name, "--log", digest))
     return found
 
