@@ -230,3 +230,6 @@ WELL_KNOWN: Mapping[str, str] = {
         "comes with a library, and changes no outcome",
     ),
 }
+
+REPORTS = frozenset(name for name, kind in WELL_KNOWN.items() if kind in (_OUTPUT, _LIMITS))
+"""Plug-ins that no test needs."""

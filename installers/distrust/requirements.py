@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion
 from installers.debian_names import is_package_name
 from installers.distrust.changed import Changed
 from installers.distrust.mechanism import Mechanism
-from installers.distrust.plugins import STEERING, WELL_KNOWN
+from installers.distrust.plugins import REPORTS, STEERING, WELL_KNOWN
 from installers.distrust.runner import RUNNER
 from installers.reporting import NEEDS
 from installers.requirements import holds
@@ -84,7 +84,10 @@ def _asked(lines: Iterable[str], python: str) -> dict[str, None]:
 
 
 def _is_plugin(name: str) -> bool:
-    return name in STEERING or name in WELL_KNOWN or name.startswith("pytest-")
+    """Whether tests may need a plug-in: what only reports, or steers by itself, takes none away when it goes."""
+    if name in REPORTS or name in STEERING:
+        return False
+    return name in WELL_KNOWN or name.startswith("pytest-")
 
 
 def _removing(changed: Changed) -> Iterable[str]:

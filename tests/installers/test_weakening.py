@@ -205,7 +205,13 @@ def test_declared_plug_in_may_get_another_version() -> None:
     assert found(declared.model_copy(update={"requirements": ("flaky<3.8",)}), declared) == set()
 
 
-@pytest.mark.parametrize("plugin", ["flaky", "hypothesis", "pytest-of-somebody", "pytest_mock>=3"])
+@pytest.mark.parametrize("plugin", ["pytest-cov", "pytest-sugar>=0.9", "flaky", "pytest-randomly"])
+def test_declared_plug_in_that_no_test_needs_may_be_dropped(plugin: str) -> None:
+    declared = DECLARED.model_copy(update={"requirements": (*DECLARED.requirements, plugin)})
+    assert found(declared.model_copy(update={"requirements": DECLARED.requirements}), declared) == set()
+
+
+@pytest.mark.parametrize("plugin", ["hypothesis", "pytest-of-somebody", "pytest_mock>=3"])
 def test_declared_plug_in_may_not_be_dropped_but_by_a_rung_without_a_model(plugin: str) -> None:
     declared = DECLARED.model_copy(update={"requirements": (*DECLARED.requirements, plugin, "requests", "pytestish")})
     without = declared.model_copy(update={"requirements": DECLARED.requirements})
