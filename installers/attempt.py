@@ -11,18 +11,16 @@ from typing import Any
 from installers.broken import broken_collections
 from installers.cutoff import cutoffs
 from installers.distrust.after_install import installation
-from installers.distrust.integrity import admitted, alterations
+from installers.distrust.integrity import admitted, alterations, trusted_locks
 from installers.distrust.mechanism import Weakening
 from installers.distrust.site_packages import Asked
 from installers.distrust.weakening import weakenings
-from installers.environment import KIND as ENVIRONMENT
 from installers.environment import environment, environment_request
 from installers.ground import Ground, ground
 from installers.health import KIND as HEALTH
 from installers.health import TestSide, health, health_request, run_of_health
 from installers.image import assembled
 from installers.interface import Attempt, Help, Proposal, Refusal, Signature, Tree
-from installers.lock import KIND as LOCK
 from installers.lock import LockRequest, lock, lock_request
 from installers.memory import delta, fingerprint
 from installers.project_install import Pack, project, project_request
@@ -104,7 +102,7 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, pa
     """
     written = proposal.written or bool(proposal.asked)
     trusted = (case.recipe, *(one.recipe for one in past if not one.written)) if written else None
-    known = admitted(trusted, _locks(help_.memo.used, past)) if trusted else frozenset()
+    known = admitted(trusted, trusted_locks(help_.memo.used, past)) if trusted else frozenset()
     tried = _Try(help_, case, proposal.recipe, trusted, known)
     refused = proposal.refused or (_distrusted(proposal, case, trusted) if trusted else None)
     if refused is None:
@@ -133,17 +131,6 @@ def attempt(help_: Help, case: InstallCase, proposal: Proposal, *, rung: str, pa
     seen = observation_of(made, help_.workshop.blobs)
     help_.memo.measure(PRODUCER, ATTEMPT, case.instance_id, {"attempt": seen.payload}, lambda: seen)
     return made
-
-
-def _locks(used: Iterable[Fact], past: Sequence[Attempt]) -> list[Fact]:
-    """Return what recipes that no model wrote were locked to, where an environment came of it."""
-    known = {fact_id(fact.key): fact for fact in used}
-    found: list[Fact] = []
-    for one in past:
-        steps = [known[step] for step in one.steps if step in known and known[step].ok]
-        if not one.written and any(step.key.kind == ENVIRONMENT for step in steps):
-            found += [step for step in steps if step.key.kind == LOCK][:1]  # those of builds come after it
-    return found
 
 
 def _distrusted(proposal: Proposal, case: InstallCase, trusted: Sequence[Recipe]) -> Refusal | None:

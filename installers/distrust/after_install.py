@@ -235,8 +235,8 @@ def _is_of(inner: str, entry: TarEntry, own: Sequence[Distribution], site: Site,
     top, path = match[1], f"{match[1]}{match[2] or ''}"
     if any(one.folder == top for one in own):
         return True
-    if any(path in one.rows and site.is_as_recorded(path, one) for one in own):
-        return True
+    if any(path in one.rows and (not one.rows[path] or site.is_as_recorded(path, one)) for one in own):
+        return True  # a back end of the tree's own may leave hashes out
     return not match[2] and path in brought and _DEVELOPED.fullmatch(path) is not None
 
 

@@ -21,8 +21,12 @@ from installers.distrust.runner import RUNNER
 from installers.distrust.site_packages import Asked, Distribution, Site, asked_by, requirement_of, site_of
 from installers.distrust.start_up import beside, customised, interpreter, path_lines, programs, settings_beside
 from installers.distrust.taken import foreign, patched, plugins_taken
+from installers.environment import KIND as ENVIRONMENT
+from installers.interface import Attempt
 from installers.layer import unpacked
+from installers.lock import KIND as LOCK
 from miner.core.blobs import BlobStore
+from miner.core.ledger import fact_id
 from miner.core.records import Fact, Layer, Recipe
 from miner.sandbox.image_archive import read_tar
 
@@ -37,6 +41,22 @@ def admitted(recipes: Iterable[Recipe], locked: Iterable[Fact] = ()) -> frozense
     lines = (line for recipe in recipes for line in (*recipe.requirements, *recipe.overrides))
     held = {(canonicalize_name(name), "") for fact in locked for name in fact.payload["packages"]}
     return asked_in(lines) | held
+
+
+def trusted_locks(facts: Iterable[Fact], past: Iterable[Attempt]) -> list[Fact]:
+    """Return what recipes that no model wrote were locked to, where an environment came of it.
+
+    Args:
+        facts: among which are those of the attempts' steps.
+        past: attempts.
+    """
+    known = {fact_id(fact.key): fact for fact in facts if fact.ok}
+    found: list[Fact] = []
+    for one in past:
+        steps = [known[step] for step in one.steps if step in known]
+        if not one.written and any(step.key.kind == ENVIRONMENT for step in steps):
+            found += [step for step in steps if step.key.kind == LOCK][:1]  # those of builds come after it
+    return found
 
 
 def asked_in(lines: Iterable[str]) -> frozenset[Asked]:

@@ -66,8 +66,18 @@ def plugins_taken(look: Look) -> Iterable[str]:
                 owners = look.site.owners.get(path, ())
                 if one not in owners and not look.is_admitted(path):
                     yield f"{path} is not of {one.name}"
-                elif one in owners and any(_misfits(look, one, [path])):
+                elif one in owners and _is_taken(look, path, one):
                     yield f"{path} is not what {one.name} brought"
+
+
+def _is_taken(look: Look, path: str, one: Distribution) -> bool:
+    return any(_misfits(look, one, [path])) or _is_claimed(look, path, one)
+
+
+def _is_claimed(look: Look, path: str, one: Distribution) -> bool:
+    """Whether another distribution brings another file of this name: which one lies there is a matter of luck."""
+    others = (other for other in look.site.owners[path] if other is not one and not look.knows(other))
+    return any(other.rows[path] != one.rows[path] for other in others)
 
 
 def _loading(one: Distribution) -> Iterator[str]:

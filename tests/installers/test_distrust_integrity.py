@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import uv
 
-from installers.distrust.integrity import ALTERATIONS, admitted, alterations, asked_in
+from installers.distrust.integrity import ALTERATIONS, alterations, asked_in
 from installers.distrust.path_files import is_plain
 from installers.layer import store
 from miner.core.blobs import BlobStore
 from miner.core.errors import BlobLost
-from miner.core.records import Fact, FactKey, Recipe
+from miner.core.records import Fact, FactKey
 from miner.sandbox.image_archive import TarEntry
 
 SITE = "opt/env/lib/python3.11/site-packages"
@@ -126,8 +126,8 @@ class Look:
 Make = Callable[[], Env]
 
 
-def fact(kind: str, payload: dict[str, object]) -> Fact:
-    key = FactKey(kind=kind, subject="env-0", input_hash="0", producer="test", epoch=1)
+def fact(kind: str, payload: dict[str, object], number: int = 0) -> Fact:
+    key = FactKey(kind=kind, subject="env-0", input_hash=f"{number}", producer="test", epoch=1)
     return Fact(key=key, observed_at=datetime.now(UTC), payload=payload)
 
 
@@ -156,6 +156,7 @@ PLANTED = {
     "plugin-taken": [
         lambda: honest().install("evil", "1", {"pytest_mock/plugin.py": "evil"}),
         lambda: honest().install("evil", "1", {"pytest_mock/__init__.py": "evil"}),
+        lambda: honest().install("evil", "1", {"pytest_mock/plugin.py": "evil"}).plant("pytest_mock/plugin.py", ""),
         lambda: honest().plant("pytest_mock/plugin.cpython-311-x86_64-linux-gnu.so"),
         lambda: honest().plant("pytest_mock.py", "evil"),
         lambda: (
@@ -320,23 +321,6 @@ def test_home_is_that_of_the_grounds_interpreter(look: Look) -> None:
     assert look.names(honest(), executable="/opt/python/3.11/bin/python3.11") == {"interpreter-replaced"}
 
 
-def test_what_an_extra_brings_is_asked_for_only_with_the_extra(look: Look) -> None:
-    env = honest().install("tool", "1", {}, requires=("helper; extra == 'Test_It'", "other; python_version > '2'"))
-    env.install("helper", "1", {}, requires=("flaky",)).install("flaky", "3", {}, plugin="flaky")
-    env.install("other", "1", {}, requires=("tool[test.it]; 'more' == extra",))
-    assert look.names(env, ["tool"]) == {"steering-plugin-brought"}
-    assert look.names(env, ["tool[docs]"]) == {"steering-plugin-brought"}
-    assert look(env, ["tool[test-it]"]) == []
-    assert look.names(env, ["other"]) == {"steering-plugin-brought"}
-    assert look(env, ["other[more]"]) == []
-
-
-def test_requirement_that_is_nested_without_end_is_none(look: Look) -> None:
-    deep = f"flaky; {'(' * 3000}python_version > '3'{')' * 3000}"
-    env = honest().install("library2", "1", {}, requires=(deep,)).install("flaky", "3", {}, plugin="flaky")
-    assert look.names(env, ["library2"]) == {"steering-plugin-brought"}
-
-
 def test_namespace_of_a_plug_in_is_nobodys(look: Look) -> None:
     env = honest().install(
         "jaraco-test",
@@ -367,13 +351,6 @@ def test_layer_that_is_gone_is_a_fault_and_no_alarm(tmp_path: Path) -> None:
     built = fact("install.env", {"layer": {"diff_id": f"sha256:{'0' * 64}", "size": 1}})
     with pytest.raises(BlobLost):
         alterations(blobs, fact("install.lock", {"packages": {}}), built, frozenset(), tmp_path)
-
-
-def test_admitted_are_the_names_that_recipes_and_locks_hold() -> None:
-    recipe = Recipe(python="3.11", build_backend="", requirements=("Flask[async]>2", "./x"), overrides=("numpy<2",))
-    assert admitted([recipe], [fact("install.lock", {"packages": {"Zope.Interface": "5"}})]) == {
-        *(("flask", ""), ("flask", "async"), ("numpy", ""), ("zope-interface", ""))
-    }
 
 
 @pytest.mark.parametrize("text", ["", "# import evil\n", NAMESPACE.format(name="google")])
