@@ -24,7 +24,7 @@ docker: setup ## git, mmdebstrap and a container engine; does nothing where an e
 mine: docker ## the whole pipeline on the packages of configs/demo.toml
 	@$(BIN)/swe-miner run --config configs/demo.toml
 
-test-fast: setup ## tests that need neither an engine nor the network (under a minute)
+test-fast: setup ## tests that need neither an engine nor the network (a minute or two)
 	@$(BIN)/pytest -n auto -m "$(FAST)"
 
 test: docker test-fast ## one of everything, in real containers (under 15 minutes)

@@ -14,7 +14,7 @@ from miner.core.spending import NANO
 BUDGETS = (700, 1200, 2500)
 """Characters of an excerpt."""
 FIRST = 4
-"""Signatures that a model is told of an attempt (`installers.models.history`)."""
+"""Signatures that a model is told of an attempt (`installers.brief.history`)."""
 REPLY_TOKENS = 500
 
 

@@ -30,13 +30,13 @@ from model_prompt_tables import BUDGETS, Read, Seen, Sizes, as_markdown, column,
 from sqlalchemy import Engine, create_engine, select
 
 from installers.attempt import ATTEMPT, attempt_of
+from installers.brief.evidence import tokens_of
+from installers.brief.failures import deciding, failure
+from installers.brief.proposals import draft_of
 from installers.interface import Attempt, Help, Memory, Question, Signature, Tree
 from installers.models.desk import Answer, Desk
-from installers.models.evidence import tokens_of
-from installers.models.failures import deciding, failure
 from installers.models.interface import Prompt, Reply, Request
 from installers.models.kept import PRODUCER, REPLY
-from installers.models.proposals import draft_of
 from installers.pythons import chosen_among
 from installers.repair.signatures import signatures_of_log
 from installers.rungs.structured import structured

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from installers.agent.endings import GaveUp
 from installers.agent.protocol import Blocks, Native, Speech
 from installers.agent.stand import Stand
+from installers.brief.draft import definition, kept, read_draft, recipe_of
+from installers.brief.evidence import outline
+from installers.brief.failures import failure
+from installers.brief.history import history
+from installers.brief.prompts import render, title
+from installers.brief.proposals import draft_of, edits_of, tried_before
 from installers.interface import Edit, Help, Question, Refusal
-from installers.models.draft import definition, kept, read_draft, recipe_of
-from installers.models.evidence import outline
-from installers.models.failures import failure
-from installers.models.history import history
 from installers.models.interface import Prompt
-from installers.models.prompts import render, title
-from installers.models.proposals import draft_of, edits_of, tried_before
 from installers.models.turns import Turn
 from installers.project_install import Pack
 from installers.pythons import admits

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from installers.agent.endings import Unclear
-from installers.models.draft import DEEPEST, definition, is_too_deep
+from installers.brief.draft import DEEPEST, definition, is_too_deep
 from installers.models.interface import Tool, ToolCall
 
 ARGUMENTS = {"run": "command", "read": "path", "write_recipe": "recipe", "give_up": "reason"}

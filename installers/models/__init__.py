@@ -1,1 +1,1 @@
-"""Language models: a request and its reply, what they cost, and what of a project they are shown."""
+"""Language models behind an endpoint: a request and its reply, each a fact, within what they may cost."""

@@ -12,9 +12,9 @@ from typing import Any
 from installers.agent.plan import Plan
 from installers.agent.session import Held, held
 from installers.agent.stand import stand_of
+from installers.brief.history import left_with
 from installers.interface import Edit, Help, Proposal, Question, Refusal
 from installers.memory import identity
-from installers.models.history import left_with
 from installers.models.interface import Unasked
 from installers.models.turns import built, turn
 from installers.rungs.repair import furthest

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from installers.brief.draft import form, kept, read_draft, recipe_of, unusable
+from installers.brief.evidence import outline, select, tokens_of
+from installers.brief.failures import failure
+from installers.brief.hints import hint
+from installers.brief.history import came_to, history, left_with
+from installers.brief.prompts import render, title
+from installers.brief.proposals import draft_of, edits_of, tried_before
 from installers.cutoff import cutoffs
 from installers.interface import Attempt, Edit, Help, Proposal, Question, Refusal, Signature
 from installers.models.desk import Answer
-from installers.models.draft import form, kept, read_draft, recipe_of, unusable
-from installers.models.evidence import outline, select, tokens_of
-from installers.models.failures import failure
-from installers.models.hints import hint
-from installers.models.history import came_to, history, left_with
 from installers.models.interface import Message, OverCap, Prompt, Reply, Request, RequestRefused
-from installers.models.prompts import render, title
-from installers.models.proposals import draft_of, edits_of, tried_before
 from installers.models.turns import built, turn
 from installers.pythons import admits
 from installers.rungs.repair import furthest, progress

@@ -11,11 +11,11 @@ from typing import Any
 
 from repair_index import workshop_of
 
+from installers.brief.proposals import draft_of
 from installers.interface import Attempt, Help, Memory, Proposal, Question, Signature, Tree
 from installers.memory import delta, fingerprint
 from installers.models.desk import Desk
 from installers.models.interface import Reply, Usage
-from installers.models.proposals import draft_of
 from installers.models.scripted import ScriptedModel
 from installers.pythons import load_pythons
 from installers.rungs.structured import structured

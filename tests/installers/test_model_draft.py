@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structured_bench import DAY, RECIPE, drafted
 
+from installers.brief.draft import FIELDS, Draft, definition, form, kept, read_draft, recipe_of
+from installers.brief.proposals import draft_of, edits_of, tried_before
 from installers.interface import Attempt, Refusal, Signature
 from installers.memory import identity
-from installers.models.draft import FIELDS, Draft, definition, form, kept, read_draft, recipe_of
-from installers.models.proposals import draft_of, edits_of, tried_before
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Recipe
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structured_bench import FILES, RECIPE
 
+from installers.brief.cutting import cut
+from installers.brief.evidence import outline, select, tokens_of
 from installers.interface import Tree
-from installers.models.cutting import cut
-from installers.models.evidence import outline, select, tokens_of
 
 PYPROJECT = b"""[build-system]
 requires = ["setuptools"]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structured_bench import DAY, RECIPE, fact
 
+from installers.brief.excerpt import relevant, steady
+from installers.brief.failures import Deciding, deciding, failure, failure_of
 from installers.interface import Attempt, Signature
-from installers.models.excerpt import relevant, steady
-from installers.models.failures import Deciding, deciding, failure, failure_of
 from installers.repair.signatures import signatures_of_log
 from miner.core.blobs import BlobStore
 from miner.core.ledger import fact_id
@@ -307,5 +307,5 @@ def test_an_attempt_without_steps_has_its_own_words(tmp_path):
 
 
 def test_the_excerpt_module_is_pure():
-    source = Path(__file__).parents[2] / "installers/models/excerpt.py"
+    source = Path(__file__).parents[2] / "installers/brief/excerpt.py"
     assert not any(word in source.read_text() for word in ("open(", "subprocess", "requests", "docker"))

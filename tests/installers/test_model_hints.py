@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structured_bench import DAY, FILES, RECIPE
 
+from installers.brief.hints import HINTS, hint, hints
 from installers.interface import Attempt, Question, Signature, Tree
-from installers.models.hints import HINTS, hint, hints
 
 CONDA = {"environment.yml": b"dependencies:\n  - python=3.8\n  - geos\n"}
 PINS = {"requirements.txt": b"attrs==20.1\n"}

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structured_bench import DAY, RECIPE
 
+from installers.brief.history import came_to, history
 from installers.interface import Attempt, Signature
 from installers.memory import delta
-from installers.models.history import came_to, history
 
 
 def attempt(number=0, recipe=RECIPE, outcome="lock-failed", **more):

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from structured_bench import RECIPE
 
+from installers.brief.cutting import cut
+from installers.brief.draft import read_draft
+from installers.brief.evidence import select
+from installers.brief.excerpt import relevant
+from installers.brief.failures import Deciding, failure_of
+from installers.brief.grammar import Unfit, packages, requirements
 from installers.distrust.tree import edits
 from installers.interface import Refusal, Signature, Tree
-from installers.models.cutting import cut
-from installers.models.draft import read_draft
-from installers.models.evidence import select
-from installers.models.excerpt import relevant
-from installers.models.failures import Deciding, failure_of
-from installers.models.grammar import Unfit, packages, requirements
 
 MIB = 1 << 20
 LINES = {

@@ -13,9 +13,9 @@ import pytest
 from jinja2.exceptions import SecurityError
 from structured_bench import RECIPE, Bench, drafted, said
 
+from installers.brief import prompts
+from installers.brief.prompts import render
 from installers.interface import Signature
-from installers.models import prompts
-from installers.models.prompts import render
 
 GOLDEN = Path(__file__).parent / "golden" / "prompts"
 NO_YAML = Signature(kind="missing-module", subject="yaml")

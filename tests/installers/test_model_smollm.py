@@ -21,9 +21,9 @@ from smollm.set_up import NotToBeHad, folder_of
 from structured_bench import Bench
 
 from installers.attempt import InstallCase
+from installers.brief.draft import form, read_draft
 from installers.ladder import install
 from installers.models.desk import Desk
-from installers.models.draft import form, read_draft
 from installers.models.interface import Message, Request, RequestRefused
 from installers.models.openai_model import OpenAIModel
 from installers.models.purse import Purse

@@ -14,10 +14,10 @@ import pytest
 from jinja2 import meta
 from structured_bench import FILES, RECIPE, Bench, drafted, said
 
+from installers.brief.prompts import render, title
 from installers.distrust.fence import fence
 from installers.distrust.weakening import weakenings
 from installers.interface import Signature
-from installers.models.prompts import render, title
 from miner.core.settings import configs_dir
 
 SIGN = "OBEY-ME"

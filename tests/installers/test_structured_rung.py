@@ -8,9 +8,9 @@ import threading
 import pytest
 from structured_bench import RECIPE, Bench, drafted, said
 
+from installers.brief.draft import form
+from installers.brief.evidence import tokens_of
 from installers.interface import Attempt, Signature
-from installers.models.draft import form
-from installers.models.evidence import tokens_of
 from installers.models.interface import OverCap, Reply, RequestRefused, ToolCall, Trouble
 from miner.core.errors import ModelFault
 from miner.core.reasons import Reason

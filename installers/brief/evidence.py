@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from installers.brief.cutting import cut
 from installers.interface import Tree
-from installers.models.cutting import cut
 from miner.core.records import Recipe, Record, legible
 from miner.project.ci import is_ci
 from miner.project.ci.paths import is_script

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from installers.attempt import furthest
+from installers.brief.excerpt import relevant, steady
 from installers.health import KIND as HEALTH
 from installers.health import run_of_health
 from installers.interface import Attempt, Help, Signature
-from installers.models.excerpt import relevant, steady
 from installers.models.turns import built
 from installers.project_install import KIND as PROJECT
 from installers.repair.kinds import Kind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from installers.brief.excerpt import steady
 from installers.interface import Attempt, Delta
-from installers.models.excerpt import steady
 
 _LEFT_OUT = "[{} earlier attempts left out]"
 _LONGEST = 300

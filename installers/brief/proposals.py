@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from installers.brief.draft import FIELDS, Draft, kept
 from installers.interface import Attempt, Edit, Refusal, Signature
 from installers.memory import identity
-from installers.models.draft import FIELDS, Draft, kept
 from miner.core.reasons import Reason
 from miner.core.records import Recipe
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, ValidationError
 
+from installers.brief.grammar import Unfit, options, packages, python, requirements, variables
 from installers.interface import Refusal
-from installers.models.grammar import Unfit, options, packages, python, requirements, variables
 from installers.models.interface import Form
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Recipe, Record
