@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import docker
+import tenacity
 from docker.errors import APIError, NotFound
 
 from installers.image import REPOSITORY, remove_image
@@ -25,6 +26,8 @@ from miner.sandbox.profile import CACHE_VOLUME
 
 GB = 1_000_000_000
 _DOWN_TO = 0.8  # of the budget: so that it is not looked through again at once
+_BUSY = "disk usage operation is already running"
+_ASK, _ASK_EVERY_S = 60, 0.5
 AGAIN = frozenset({"layer", "wheel"})
 """Names of blobs in facts that can be had again from other facts."""
 
@@ -193,9 +196,21 @@ def _images(client: docker.DockerClient, used: Mapping[str, float]) -> Sequence[
 
 def _cache(client: docker.DockerClient) -> Sequence[Thing]:
     """Return the volume with uv's cache, which is used all the time: it goes last, and only while nothing runs."""
-    volumes = client.df()["Volumes"] or ()
+    volumes = _usage(client)["Volumes"] or ()
     sizes = [one["UsageData"]["Size"] for one in volumes if one["Name"] == CACHE_VOLUME]
     return [Thing("cache", CACHE_VOLUME, size, time.time()) for size in sizes if size > 0]
+
+
+def _usage(client: docker.DockerClient) -> dict[str, Any]:
+    """Ask the engine what takes its disk; it answers one such question at a time, and refuses another one."""
+    asking = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(lambda error: isinstance(error, APIError) and _BUSY in str(error)),
+        wait=tenacity.wait_fixed(_ASK_EVERY_S),
+        stop=tenacity.stop_after_attempt(_ASK),
+        reraise=True,
+    )
+    found: dict[str, Any] = asking(client.df)
+    return found
 
 
 def _remove(client: docker.DockerClient, blobs: BlobStore, thing: Thing, since: float) -> bool:

@@ -21,8 +21,8 @@ class Turn(NamedTuple):
 def turn(question: Question, help_: Help, rung: str, each: int) -> Turn | None:
     """Return whose turn it is on a rung; None where no model is to be asked.
 
-    Every attempt of the rung was one turn, also one that came to no recipe. A healthy environment ends the asking, and
-    so does a cap.
+    Every attempt of the rung was one turn, also one that came to no recipe. A healthy environment in which every test
+    file can be collected ends the asking, and so does a cap.
 
     Args:
         question: with what was tried before.
@@ -34,7 +34,7 @@ def turn(question: Question, help_: Help, rung: str, each: int) -> Turn | None:
         return None
     enough = help_.workshop.settings.measure.model.enough
     for past in question.past:
-        if past.ok and (past.share is None or past.share >= enough):
+        if past.ok and not past.broken and (past.share is None or past.share >= enough):
             return None
         if past.outcome == Reason.MODEL_CAP_REACHED.value:
             return None

@@ -7,20 +7,24 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import docker
 import pytest
+from docker.errors import APIError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from installers.eviction import GB, Stock, Thing, evict, needed, plan, regained, take_stock
 from miner.core.blobs import BlobStore
+from miner.core.errors import InfrastructureFault
 from miner.core.hashing import sha256_bytes
 from miner.core.records import BuildMode, Environment, Fact, FactKey, Layer
 from miner.core.settings import load_settings
 from miner.sandbox.engine import connect
 from miner.sandbox.image_archive import ImageConfig, LayerSource, TarEntry, deterministic_tar
 from miner.sandbox.image_load import load_image
+from miner.sandbox.profile import CACHE_VOLUME
 
 
 def _thing(name: str, size: int, used: float) -> Thing:
@@ -88,6 +92,28 @@ def _fact(layer: Layer) -> Fact:
     key = FactKey(kind="install.env", subject="env-1", input_hash="1", producer="p", epoch=1)
     digest = layer.diff_id.removeprefix("sha256:")
     return Fact(key=key, observed_at=datetime.now(UTC), payload={"layer": layer.model_dump()}, blobs={"layer": digest})
+
+
+class Engine:
+    """An engine without images that refuses to say what takes its disk, a few times."""
+
+    def __init__(self, *refusals: str) -> None:
+        self.refusals = list(refusals)
+        self.api = SimpleNamespace(images=list)
+
+    def df(self) -> dict[str, object]:
+        if self.refusals:
+            raise APIError(self.refusals.pop(0))
+        return {"Volumes": [{"Name": CACHE_VOLUME, "UsageData": {"Size": 7}}]}
+
+
+def test_an_engine_that_answers_one_question_about_its_disk_at_a_time_is_asked_again(tmp_path: Path) -> None:
+    busy = Engine("500: a disk usage operation is already running")
+    assert [thing.size for thing in take_stock(busy, BlobStore(str(tmp_path)), {}).things] == [7]
+    broken = Engine("500: no space left on device", "")
+    with pytest.raises(InfrastructureFault):
+        take_stock(broken, BlobStore(str(tmp_path)), {})
+    assert len(broken.refusals) == 1, "another error is not asked for again"
 
 
 def test_layers_and_wheels_are_known_from_facts_and_needed_ones_from_environments(tmp_path: Path) -> None:

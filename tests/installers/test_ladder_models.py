@@ -78,6 +78,7 @@ def test_each_model_has_all_of_its_turns_before_the_next_one(settings: Settings)
         pytest.param([made("declared", "ok", share=0.1)], 0.0, False, id="the first healthy environment ends it"),
         pytest.param([made("declared", "ok", share=0.1)], 0.5, True, id="one in which too few tests pass does not"),
         pytest.param([made("declared", "ok", share=None)], 0.5, False, id="one without tests of its own does"),
+        pytest.param([made("ci", "ok", share=0.9, broken=1)], 0.0, True, id="one with a broken file does not"),
         pytest.param([made("structured", "model-cap-reached")], 0.0, False, id="a cap ends it"),
         pytest.param([made("structured", "model-gave-up")], 0.0, True, id="giving up is one try of several"),
     ],
