@@ -147,7 +147,8 @@ def test_bounds_of_a_recipe_are_kept(workshop: Workshop) -> None:
 @pytest.mark.docker
 @pytest.mark.index
 def test_lock_that_finds_no_end_is_given_up(workshop: Workshop) -> None:
-    measure = workshop.settings.measure.model_copy(update={"lock_timeout_s": 0.05})
+    slow = workshop.limits.model_copy(update={"cpus": 0.05})  # or it is done before anybody looks at the time
+    measure = workshop.settings.measure.model_copy(update={"lock_timeout_s": 0.05, "install": slow})
     hasty = replace(workshop, settings=workshop.settings.model_copy(update={"measure": measure}))
     seen = resolve(hasty, ground_of(hasty), lock_request(workshop, "pytest"))
     assert (seen.outcome, seen.network) == ("build-timeout", True)
