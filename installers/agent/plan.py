@@ -13,16 +13,14 @@ from installers.brief.evidence import outline
 from installers.brief.failures import failure
 from installers.brief.history import history
 from installers.brief.prompts import render, title
-from installers.brief.proposals import draft_of, edits_of, tried_before
+from installers.brief.proposals import edits_of, offered, shown, tried_before
 from installers.interface import Edit, Help, Question, Refusal
 from installers.models.interface import Prompt
 from installers.models.turns import Turn
 from installers.project_install import Pack
-from installers.pythons import admits
 from miner.core.hashing import hash_of
 from miner.core.reasons import Reason
 from miner.core.records import Recipe
-from miner.project.facts import read_project
 
 RULE = "agent"
 _FAILURE_CHARS = 6000
@@ -52,10 +50,8 @@ class Plan:
 
     @property
     def pythons(self) -> tuple[str, ...]:
-        """Versions that a recipe may name: those that the project admits; of one that admits none, the declared one."""
-        tree, recipe = self.question.tree, self.question.declared
-        asked = read_project(tree.files, tree.paths, recipe.project_dir).requires_python
-        return tuple(one.version for one in self.help.pythons if admits(asked, one.version)) or (recipe.python,)
+        """Versions that a recipe may name."""
+        return offered(self.question, self.help.pythons, self.stand.recipe)
 
     @property
     def mark(self) -> str:
@@ -82,7 +78,7 @@ class Plan:
             pythons=self.pythons,
             history=history(question.past, _HISTORY_CHARS),
             attempt=attempt,
-            recipe=_shown(stand.recipe),
+            recipe=shown(stand.recipe),
             kept=kept(stand.recipe),
             failure="" if attempt is None else failure(attempt, self.help, _FAILURE_CHARS),
             outline=outline(question.tree, question.test_files),
@@ -121,11 +117,3 @@ class Written:
 
     recipe: Recipe
     edits: tuple[Edit, ...]
-
-
-def _shown(recipe: Recipe) -> str:
-    """Return a recipe as `write_recipe` takes it, a line for each field."""
-    draft = {**draft_of(recipe, recipe), "reasons": [], "give_up": None}
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in draft.items())
-    declared = f"\npytest's declared options, which stay: {json.dumps(recipe.addopts)}" if recipe.addopts else ""
-    return f"{{\n{lines}\n}}{declared}"

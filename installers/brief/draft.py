@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import ConfigDict, ValidationError
 
@@ -20,30 +20,6 @@ from installers.models.interface import Form
 from miner.core.reasons import Reason
 from miner.core.records import BuildMode, Recipe, Record
 
-FIELDS = (
-    "python",
-    "requirements",
-    "constraints",
-    "overrides",
-    "build_requirements",
-    "build_constraints",
-    "system_packages",
-    "env",
-    "build_env",
-    "modes",
-    "addopts",
-)
-"""What of a recipe a draft says, in the order of the schema."""
-
-DEEPEST = 50
-"""Levels of lists and objects within each other, far more than a draft has."""
-
-_LONGEST_REPLY = 200_000
-_QUOTED = 300
-_BOUNDS = ("constraints", "overrides", "build_constraints")
-_MOST_BOUNDS = 40
-_OPENS = re.compile(r'\{\s*(?:"|\})')
-_Mode = Literal["editable", "normal", "compiled", "none"]
 _Field = Literal[
     "python",
     "requirements",
@@ -57,6 +33,18 @@ _Field = Literal[
     "modes",
     "addopts",
 ]
+FIELDS: tuple[str, ...] = get_args(_Field)
+"""What of a recipe a draft says, in the order of the schema."""
+
+DEEPEST = 50
+"""Levels of lists and objects within each other, far more than a draft has."""
+
+_LONGEST_REPLY = 200_000
+_QUOTED = 300
+_BOUNDS = ("constraints", "overrides", "build_constraints")
+_MOST_BOUNDS = 40
+_OPENS = re.compile(r'\{\s*(?:"|\})')
+_Mode = Literal["editable", "normal", "compiled", "none"]
 
 
 class Variable(Record):

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from installers.brief.draft import FIELDS, Draft, kept
-from installers.interface import Attempt, Edit, Refusal, Signature
+from installers.interface import Attempt, Edit, Question, Refusal, Signature
 from installers.memory import identity
+from installers.pythons import Python, admits
 from miner.core.reasons import Reason
 from miner.core.records import Recipe
+from miner.project.facts import read_project
 
 _WHY = 300
 _NO_REASON = "the model gives no reason"
 _VARIABLES = ("env", "build_env")
 _UNTRIED = frozenset({Reason.MODEL_REPLY_UNUSABLE, Reason.MODEL_GAVE_UP, Reason.MODEL_LIMIT, Reason.MODEL_CAP_REACHED})
 """Outcomes of attempts whose recipe is none that was built, nor one that is void."""
+
+
+def offered(question: Question, pythons: Iterable[Python], start: Recipe) -> tuple[str, ...]:
+    """Return the versions of Python that a draft may name: those that the project admits, and that of its start."""
+    tree, declared = question.tree, question.declared
+    asked = read_project(tree.files, tree.paths, declared.project_dir).requires_python
+    found = tuple(one.version for one in pythons if admits(asked, one.version))
+    return found if start.python in found else (*found, start.python)
+
+
+def shown(recipe: Recipe) -> str:
+    """Return a recipe in the form in which a model has to answer, a line for each field."""
+    draft = {**draft_of(recipe, recipe), "reasons": [], "give_up": None}
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in draft.items())
+    declared = f"\npytest's declared options, which stay: {json.dumps(recipe.addopts)}" if recipe.addopts else ""
+    return f"{{\n{lines}\n}}{declared}"
 
 
 def draft_of(recipe: Recipe, base: Recipe) -> dict[str, Any]:

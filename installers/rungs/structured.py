@@ -6,7 +6,6 @@ was asked and said is told from the attempts so far and their facts; the rung it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,19 +17,17 @@ from installers.brief.failures import failure
 from installers.brief.hints import hint
 from installers.brief.history import came_to, history, left_with
 from installers.brief.prompts import render, title
-from installers.brief.proposals import draft_of, edits_of, tried_before
+from installers.brief.proposals import edits_of, offered, shown, tried_before
 from installers.cutoff import cutoffs
 from installers.interface import Attempt, Edit, Help, Proposal, Question, Refusal, Signature
 from installers.models.desk import Answer
 from installers.models.interface import Message, OverCap, Prompt, Reply, Request, RequestRefused
 from installers.models.turns import built, turn
-from installers.pythons import admits
 from installers.rungs.repair import furthest, progress
 from miner.core.hashing import hash_of
 from miner.core.ledger import fact_id
 from miner.core.reasons import Reason
 from miner.core.records import Fact, Recipe
-from miner.project.facts import read_project
 
 _NAME = "structured"
 _OF_LOG = 0.25
@@ -174,10 +171,7 @@ class _Turn:
     @cached_property
     def _pythons(self) -> tuple[str, ...]:
         """Versions that the project admits, and the one of the recipe that is shown."""
-        tree, recipe = self.question.tree, self.question.declared
-        asked = read_project(tree.files, tree.paths, recipe.project_dir).requires_python
-        found = tuple(one.version for one in self.help_.pythons if admits(asked, one.version))
-        return found if self._start.python in found else (*found, self._start.python)
+        return offered(self.question, self.help_.pythons, self._start)
 
     def _request(self) -> tuple[Request, Prompt]:
         """Return what is asked, and its prompt: its version is that of all templates that it is made from."""
@@ -221,7 +215,7 @@ class _Turn:
             "hint": hint(self.question, furthest(built(before)), self.candidate),
             "history": history(self._past, int(tokens * _OF_HISTORY) * _BYTES),
             "attempt": self._best,
-            "recipe": _shown(self._start),
+            "recipe": shown(self._start),
             "kept": kept(self._start),
             "failure": "" if self._best is None else failure(self._best, self.help_, log),
             "outline": outline(
@@ -241,14 +235,6 @@ class _Turn:
             standing=_standing(previous, self._best),
             failure=failure(previous, self.help_, log),
         )
-
-
-def _shown(recipe: Recipe) -> str:
-    """Return a recipe in the form of a reply, a line for each field."""
-    draft = {**draft_of(recipe, recipe), "reasons": [], "give_up": None}
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in draft.items())
-    declared = f"\npytest's declared options, which stay: {json.dumps(recipe.addopts)}" if recipe.addopts else ""
-    return f"{{\n{lines}\n}}{declared}"
 
 
 def _standing(attempt: Attempt, best: Attempt | None) -> str:
